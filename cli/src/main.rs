@@ -1,0 +1,2 @@
+//! The `quipu` binary.
+fn main() {}

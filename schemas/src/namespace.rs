@@ -1,0 +1,287 @@
+//! The namespace document: what a team declares, and the control plane keeps.
+
+use quipu_core::policy::{Cardinality, Limits, RollupSettings};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A namespace, declared. Fields that are left out get their defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamespaceDocument {
+    /// Its name.
+    pub namespace: String,
+    /// Which counter it gives.
+    #[serde(rename = "type", default)]
+    pub mode: Mode,
+    /// Where its data lies; by default wherever the server keeps such data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub persistence: Vec<Persistence>,
+    /// An event older than this when the log gets it is late.
+    #[serde(with = "duration", default = "five_seconds")]
+    pub accept_limit: Duration,
+    /// An event further ahead than this when the log gets it is refused.
+    #[serde(with = "duration", default = "five_seconds")]
+    pub max_future: Duration,
+    /// How its counters are rolled up.
+    #[serde(default)]
+    pub rollup: Rollup,
+}
+
+/// The three counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Mode {
+    /// An event log, rolled up.
+    #[default]
+    EventuallyConsistent,
+    /// A checkpoint and the live delta since.
+    Accurate,
+    /// A cache only: approximate and regional.
+    BestEffort,
+}
+
+/// Where one kind of data lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Persistence {
+    /// Which kind of data.
+    pub id: PersistenceId,
+    /// On what it lies.
+    pub physical_storage: PhysicalStorage,
+    /// How long a cached value is kept.
+    #[serde(
+        with = "optional_duration",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub ttl: Option<Duration>,
+}
+
+/// The kinds of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum PersistenceId {
+    /// Cached checkpoints.
+    Cache,
+    /// Events.
+    EventStore,
+    /// Checkpoints.
+    RollupStore,
+}
+
+/// A named cluster of some system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhysicalStorage {
+    /// Which system.
+    #[serde(rename = "type")]
+    pub kind: StorageKind,
+    /// Which cluster, by the name that the server's configuration gives it.
+    #[serde(default = "default_name")]
+    pub cluster: String,
+    /// Which dataset (slice length, buckets, retention) of it, for events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+}
+
+/// The systems that data can lie on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum StorageKind {
+    /// The one-process server's own store.
+    Embedded,
+    /// Redis.
+    Redis,
+    /// Apache Cassandra.
+    Cassandra,
+}
+
+/// How counters are rolled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rollup {
+    /// Writes within this window are one aggregation.
+    #[serde(with = "duration", default = "default_coalesce")]
+    pub coalesce: Duration,
+    /// How many counters there are, roughly.
+    #[serde(default)]
+    pub cardinality: DocumentCardinality,
+}
+
+/// How many counters a namespace has, roughly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DocumentCardinality {
+    /// Few: counters stay in circulation.
+    #[default]
+    Low,
+    /// Many: counters leave once they have converged.
+    High,
+}
+
+impl Default for Rollup {
+    fn default() -> Self {
+        Self {
+            coalesce: default_coalesce(),
+            cardinality: DocumentCardinality::default(),
+        }
+    }
+}
+
+/// Why a document is refused. The text names the field and says what to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct DocumentError {
+    /// The path of the field.
+    pub field: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl NamespaceDocument {
+    /// A document with every default.
+    pub fn with_defaults(name: &str) -> Self {
+        Self {
+            namespace: name.to_owned(),
+            mode: Mode::default(),
+            persistence: Vec::new(),
+            accept_limit: five_seconds(),
+            max_future: five_seconds(),
+            rollup: Rollup::default(),
+        }
+    }
+
+    /// Reads a document from JSON. Unknown fields are an error that names them.
+    pub fn from_json(json: &[u8]) -> Result<Self, DocumentError> {
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        let document: Self =
+            serde_path_to_error::deserialize(&mut reader).map_err(|error| DocumentError {
+                field: error.path().to_string(),
+                problem: error.inner().to_string(),
+            })?;
+        reader.end().map_err(|error| DocumentError {
+            field: ".".to_owned(),
+            problem: error.to_string(),
+        })?;
+        document.check()?;
+        Ok(document)
+    }
+
+    /// Checks what no type can: names and ranges.
+    pub fn check(&self) -> Result<(), DocumentError> {
+        let refuse = |field: &str, problem: String| {
+            Err(DocumentError {
+                field: field.to_owned(),
+                problem,
+            })
+        };
+        if let Err(error) = quipu_core::name::Namespace::new(&self.namespace) {
+            return refuse("namespace", error.to_string());
+        }
+        for (field, value, least, most) in [
+            (
+                "accept_limit",
+                self.accept_limit,
+                Duration::from_millis(1),
+                ACCEPT_LIMIT_MOST,
+            ),
+            (
+                "max_future",
+                self.max_future,
+                Duration::ZERO,
+                ACCEPT_LIMIT_MOST,
+            ),
+            (
+                "rollup.coalesce",
+                self.rollup.coalesce,
+                Duration::from_millis(10),
+                COALESCE_MOST,
+            ),
+        ] {
+            if value < least || value > most {
+                let [value, least, most] = [value, least, most].map(humantime::format_duration);
+                return refuse(field, format!("{value} is not between {least} and {most}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Its limits, for the policy.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            accept_limit: self.accept_limit,
+            max_future: self.max_future,
+        }
+    }
+
+    /// Its rollup settings, for the policy.
+    pub fn rollup_settings(&self) -> RollupSettings {
+        RollupSettings {
+            coalesce: self.rollup.coalesce,
+            cardinality: match self.rollup.cardinality {
+                DocumentCardinality::Low => Cardinality::Low,
+                DocumentCardinality::High => Cardinality::High,
+            },
+        }
+    }
+}
+
+const ACCEPT_LIMIT_MOST: Duration = Duration::from_hours(24);
+const COALESCE_MOST: Duration = Duration::from_hours(1);
+
+fn five_seconds() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn default_coalesce() -> Duration {
+    Duration::from_millis(200)
+}
+
+fn default_name() -> String {
+    "default".to_owned()
+}
+
+/// Durations as text with a unit: `5s`, `200ms`, `1d`.
+mod duration {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&humantime::format_duration(*value))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        let text = String::deserialize(from)?;
+        humantime::parse_duration(&text).map_err(|error| {
+            D::Error::custom(format!(
+                "{text:?} is no duration such as \"5s\" or \"1d\": {error}"
+            ))
+        })
+    }
+}
+
+/// The same, where a duration may be left out.
+mod optional_duration {
+    use serde::{Deserializer, Serializer};
+    use std::time::Duration;
+
+    #[expect(
+        clippy::ref_option,
+        reason = "serde's `with` gives the field's reference"
+    )]
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => super::duration::serialize(value, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        super::duration::deserialize(from).map(Some)
+    }
+}

@@ -1,0 +1,102 @@
+//! The event store: accepted events, immutable, in time slices.
+
+use super::StoreError;
+use quipu_core::{
+    event::{CounterKey, EventKey, EventRow, StoredEvent},
+    slice::SliceId,
+    time::Micros,
+    window::Window,
+};
+
+/// What became of writes that were acknowledged (R11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Every write that was acknowledged before the call survives a crash.
+    Durable,
+    /// The store restarted and may have lost some: go back to what is committed, write again.
+    Lost,
+}
+
+/// What the store knows of one identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Stored; of several copies, the one that wins (R8).
+    Stored(StoredEvent),
+    /// Not stored, in a slice that is kept.
+    Absent,
+    /// Its slice was dropped: nobody can tell.
+    Dropped,
+}
+
+/// The life of a slice (R19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceState {
+    /// Being created: not yet written or read.
+    Creating,
+    /// In use.
+    Ready,
+    /// Being dropped: no longer written or read.
+    Dropping,
+    /// Gone.
+    Dropped,
+}
+
+/// A slice in the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceInfo {
+    /// Which slice.
+    pub id: SliceId,
+    /// Its state.
+    pub state: SliceState,
+    /// Its last moment.
+    pub last: Micros,
+}
+
+/// Accepted events, written idempotently.
+///
+/// Contract (the same suite runs against every implementation):
+/// - writing an identity again changes nothing, except that of several copies the one with the
+///   smallest [`LogPosition`](quipu_core::event::LogPosition) is the one that is read;
+/// - a scan sees every write that was acknowledged before it began, once, in the total order.
+pub trait EventStore: Clone + Send + Sync + 'static {
+    /// Writes rows and returns once they are acknowledged. Not yet durable: see [`Self::sync`].
+    /// A row whose slice was dropped is skipped and counted (R19).
+    fn write(&self, rows: Vec<EventRow>) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Resolves once it is known whether every write acknowledged before the call is durable
+    /// (R11). Calls may overlap.
+    fn sync(&self) -> impl Future<Output = Result<Durability, StoreError>> + Send;
+
+    /// Feeds a counter's distinct events in a window to `sink`, in the total order (R9). After an
+    /// error the sink may have seen a part, which the caller throws away.
+    fn scan(
+        &self,
+        counter: &CounterKey,
+        window: Window,
+        sink: &mut (dyn FnMut(StoredEvent) + Send),
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Looks one identity up.
+    fn lookup(
+        &self,
+        counter: &CounterKey,
+        key: &EventKey,
+    ) -> impl Future<Output = Result<Lookup, StoreError>> + Send;
+
+    /// Every slice of the catalogue, oldest first, without those dropped long ago.
+    fn slices(&self) -> impl Future<Output = Result<Vec<SliceInfo>, StoreError>> + Send;
+
+    /// Makes every slice that touches the window ready. Idempotent.
+    fn prepare(&self, window: Window) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Drops a slice with all its events. Idempotent.
+    fn drop_slice(&self, slice: SliceId) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Up to `limit` distinct counters of a slice, in their order, that come after `after` (R18).
+    fn counters(
+        &self,
+        slice: SliceId,
+        after: Option<&CounterKey>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<CounterKey>, StoreError>> + Send;
+}
