@@ -60,8 +60,9 @@ pub struct SliceInfo {
 /// - a scan sees every write that was acknowledged before it began, once, in the total order.
 pub trait EventStore: Clone + Send + Sync + 'static {
     /// Writes rows and returns once they are acknowledged. Not yet durable: see [`Self::sync`].
-    /// A row whose slice was dropped is skipped and counted (R19).
-    fn write(&self, rows: Vec<EventRow>) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// A row whose slice was dropped is skipped and counted (R19). Borrowed, so that a caller can
+    /// write the same rows again after an error.
+    fn write(&self, rows: &[EventRow]) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Resolves once it is known whether every write acknowledged before the call is durable
     /// (R11). Calls may overlap.
