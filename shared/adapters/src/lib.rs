@@ -5,4 +5,5 @@ pub mod clock;
 pub mod embedded;
 pub mod memory;
 pub mod ports;
+pub mod retry;
 pub mod watermarks;
