@@ -1,1 +1,14 @@
+//! The ingest role: reads the events topic, decides every record, stores what is accepted,
+//! dead-letters what is not, signals the counters, and only then commits and moves the watermark.
 //!
+//! Must not know: how counts are rolled up or read, and which stores stand behind the ports.
+
+pub mod batch;
+pub mod machine;
+pub mod metrics;
+mod process;
+mod run;
+pub mod ticks;
+
+pub use process::IngestError;
+pub use run::{Ports, Settings, run};

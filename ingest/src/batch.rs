@@ -1,0 +1,110 @@
+//! A batch: what was decided, waiting to be made durable together.
+
+use quipu_adapters::ports::{Body, NewRecord};
+use quipu_core::{
+    event::{CounterKey, EventRow},
+    policy::Refusal,
+    time::Micros,
+    window::Window,
+};
+use std::collections::HashMap;
+
+/// A range of one partition's records that a batch decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecidedRange {
+    /// The partition.
+    pub partition: u32,
+    /// The offset of its first record: the range's name in the ledger.
+    pub first: u64,
+}
+
+/// A refused record with its original bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The partition that it was read from.
+    pub partition: u32,
+    /// Its offset there.
+    pub offset: u64,
+    /// The time that its stamp showed.
+    pub timestamp: Micros,
+    /// Why it was refused.
+    pub refusal: Refusal,
+    /// What it carried.
+    pub body: Body,
+}
+
+/// Decided records of any partitions: rows and dead letters to write, counters to signal.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Accepted events.
+    pub rows: Vec<EventRow>,
+    /// Refused records.
+    pub dead_letters: Vec<DeadLetter>,
+    /// The counters that were written, each with its newest event time.
+    pub written: HashMap<CounterKey, Micros>,
+    /// The ranges that are finished once all of this is durable.
+    pub ranges: Vec<DecidedRange>,
+}
+
+impl Batch {
+    /// Takes an accepted event.
+    pub fn accept(&mut self, row: EventRow) {
+        let time = row.event.key.event_time;
+        match self.written.get_mut(&row.counter) {
+            Some(newest) => *newest = time.max(*newest),
+            None => {
+                self.written.insert(row.counter.clone(), time);
+            }
+        }
+        self.rows.push(row);
+    }
+
+    /// Whether it decided no range at all.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The window that covers its rows; `None` without rows.
+    pub fn window(&self) -> Option<Window> {
+        let times = || self.rows.iter().map(|row| row.event.key.event_time);
+        Some(Window {
+            after: times().min()?.pred(),
+            through: times().max()?,
+        })
+    }
+}
+
+impl DeadLetter {
+    /// The record of the dead-letter topic: the original value and headers, and where it came
+    /// from and why it was refused in headers of its own.
+    pub fn to_record(&self, topic: &str) -> NewRecord {
+        let detail = match &self.refusal {
+            Refusal::Malformed(problem) => problem.clone(),
+            Refusal::Late { horizon } => format!("at or before the horizon {horizon}"),
+            Refusal::TooFarAhead { newest } => format!("after the newest acceptable time {newest}"),
+            Refusal::UnknownNamespace | Refusal::WrongTopic | Refusal::NotLogStamped => {
+                String::new()
+            }
+        };
+        let (value, mut headers) = match self.body.clone() {
+            Body::Data { value, headers } => (value, headers),
+            Body::Tick => (bytes::Bytes::new(), Vec::new()),
+        };
+        let own = [
+            ("quipu-source-topic", topic.to_owned()),
+            ("quipu-source-partition", self.partition.to_string()),
+            ("quipu-source-offset", self.offset.to_string()),
+            ("quipu-source-timestamp", self.timestamp.get().to_string()),
+            ("quipu-reason", self.refusal.reason().to_owned()),
+            ("quipu-detail", detail),
+        ];
+        headers.extend(
+            own.into_iter()
+                .map(|(name, text)| (name.to_owned(), text.into())),
+        );
+        NewRecord {
+            partition: 0,
+            body: Body::Data { value, headers },
+        }
+    }
+}

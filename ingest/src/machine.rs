@@ -1,0 +1,277 @@
+//! The ingest machine: every decision of the role, without IO. Time, policy and records come in
+//! as values; the driver in `run.rs` and a simulator run the same code.
+
+use crate::batch::{Batch, DeadLetter, DecidedRange};
+use quipu_adapters::ports::{Assignment, Body, Committed, Record, Stamp};
+use quipu_core::{
+    clock_guard::ClockGuard,
+    effective::EffectiveTime,
+    event::{CounterKey, EventRow, LogPosition, StoredEvent},
+    ledger::OffsetLedger,
+    policy::{PolicyBook, Refusal},
+    time::Micros,
+};
+use quipu_schemas::event::{self, CheckedEvent};
+use std::collections::BTreeMap;
+
+/// Why a partition cannot go on deciding yet. Stopping is not deciding (R3, R5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stall {
+    /// A record is stamped further ahead of this machine's clock than clocks drift.
+    #[error(
+        "a record's append time {append_time} is ahead of this machine's clock {now}; waiting \
+         for the clock to catch up"
+    )]
+    StampAhead {
+        /// The record's append time.
+        append_time: Micros,
+        /// This machine's clock.
+        now: Micros,
+    },
+    /// The policy is not known to be valid that far.
+    #[error("the policy is valid through {valid_through}, a record is effective at {effective}")]
+    PolicyBehind {
+        /// How far the policy may be relied on.
+        valid_through: Micros,
+        /// The record's effective time.
+        effective: Micros,
+    },
+}
+
+/// A partition that stopped before the record at `offset`: read from there again later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stalled {
+    /// The first undecided offset.
+    pub offset: u64,
+    /// Why.
+    pub reason: Stall,
+}
+
+/// What is true now for deciding.
+#[derive(Clone, Copy, Debug)]
+pub struct Present<'a> {
+    /// This machine's clock.
+    pub now: Micros,
+    /// Every namespace's policy.
+    pub policy: &'a PolicyBook,
+}
+
+#[derive(Debug)]
+struct Partition {
+    /// At the read position; the ledger notes it at the frontier.
+    effective: EffectiveTime,
+    ledger: OffsetLedger<Micros>,
+}
+
+/// The state of all partitions that this ingest owns.
+#[derive(Debug)]
+pub struct Machine {
+    topic: String,
+    partitions: BTreeMap<u32, Partition>,
+}
+
+impl Machine {
+    /// A machine that owns nothing yet and reads `topic`.
+    pub fn new(topic: &str) -> Self {
+        Self {
+            topic: topic.to_owned(),
+            partitions: BTreeMap::new(),
+        }
+    }
+
+    /// Takes over a partition, from its committed frontier on (R2).
+    pub fn assign(&mut self, assignment: Assignment) {
+        let Committed {
+            next_offset,
+            effective_time,
+        } = assignment.start;
+        let partition = Partition {
+            effective: EffectiveTime::resume(effective_time),
+            ledger: OffsetLedger::new(next_offset, effective_time),
+        };
+        self.partitions.insert(assignment.partition, partition);
+    }
+
+    /// Gives a partition up. Work under way for it is finished by whoever owns it next.
+    pub fn revoke(&mut self, partition: u32) {
+        self.partitions.remove(&partition);
+    }
+
+    /// Decides records of a partition, in order, into a batch. The verdict on each is pure in its
+    /// append time, its bytes and the policy's history, so that a replay decides the same (R1).
+    ///
+    /// # Panics
+    /// When the partition is not assigned.
+    pub fn decide(
+        &mut self,
+        present: Present<'_>,
+        partition: u32,
+        records: Vec<Record>,
+        batch: &mut Batch,
+    ) -> Result<(), Stalled> {
+        let state = self
+            .partitions
+            .get_mut(&partition)
+            .expect("records of an owned partition");
+        let Some(first) = records.first().map(|record| record.offset) else {
+            return Ok(());
+        };
+        let mut next = first;
+        let mut stalled = Ok(());
+        for record in records {
+            if let Err(reason) = may_decide(present, state.effective.get(), record.stamp) {
+                stalled = Err(Stalled {
+                    offset: record.offset,
+                    reason,
+                });
+                break;
+            }
+            next = record.offset + 1;
+            decide_one(&self.topic, present.policy, partition, state, record, batch);
+        }
+        if next > first {
+            state.ledger.track(first, next, state.effective.get());
+            batch.ranges.push(DecidedRange { partition, first });
+        }
+        stalled
+    }
+
+    /// A batch is durable, rows, dead letters and signals. Returns the frontiers that moved:
+    /// to be committed, then published as watermarks (R12).
+    pub fn finish(&mut self, ranges: &[DecidedRange]) -> BTreeMap<u32, Committed> {
+        let mut moved = BTreeMap::new();
+        for range in ranges {
+            // A revoked partition's frontier is no longer this ingest's to move.
+            let Some(state) = self.partitions.get_mut(&range.partition) else {
+                continue;
+            };
+            if state.ledger.finish(range.first) {
+                let (next_offset, effective_time) = state.ledger.frontier();
+                let frontier = Committed {
+                    next_offset,
+                    effective_time: *effective_time,
+                };
+                moved.insert(range.partition, frontier);
+            }
+        }
+        moved
+    }
+
+    /// Goes back to the frontiers after the store lost writes (R11). Returns where each partition
+    /// is to be read again; whatever was under way must be forgotten.
+    pub fn rewind(&mut self) -> Vec<(u32, u64)> {
+        let mut positions = Vec::with_capacity(self.partitions.len());
+        for (partition, state) in &mut self.partitions {
+            let (next_offset, effective_time) = state.ledger.frontier();
+            let effective_time = *effective_time;
+            state.effective = EffectiveTime::resume(effective_time);
+            state.ledger = OffsetLedger::new(next_offset, effective_time);
+            positions.push((*partition, next_offset));
+        }
+        positions
+    }
+
+    /// The effective time at each partition's read position.
+    pub fn effective_times(&self) -> impl Iterator<Item = (u32, Micros)> {
+        self.partitions
+            .iter()
+            .map(|(partition, state)| (*partition, state.effective.get()))
+    }
+
+    /// The effective time of the slowest frontier; `None` without partitions.
+    pub fn oldest_frontier(&self) -> Option<Micros> {
+        self.partitions
+            .values()
+            .map(|state| *state.ledger.frontier().1)
+            .min()
+    }
+}
+
+fn may_decide(present: Present<'_>, effective: Micros, stamp: Stamp) -> Result<(), Stall> {
+    // A record that the log did not stamp moves no time: it is refused, whatever it shows.
+    let Stamp::Log(append_time) = stamp else {
+        return Ok(());
+    };
+    if append_time > present.now + ClockGuard::TOLERANCE {
+        return Err(Stall::StampAhead {
+            append_time,
+            now: present.now,
+        });
+    }
+    let effective = effective.max(append_time);
+    let valid_through = present.policy.valid_through();
+    if effective > valid_through {
+        return Err(Stall::PolicyBehind {
+            valid_through,
+            effective,
+        });
+    }
+    Ok(())
+}
+
+fn decide_one(
+    topic: &str,
+    policy: &PolicyBook,
+    partition: u32,
+    state: &mut Partition,
+    record: Record,
+    batch: &mut Batch,
+) {
+    let (timestamp, verdict) = match (record.stamp, &record.body) {
+        (Stamp::Log(append_time), Body::Tick) => {
+            state.effective.observe(append_time);
+            return;
+        }
+        (Stamp::Producer(time), Body::Tick | Body::Data { .. }) => {
+            (time, Err(Refusal::NotLogStamped))
+        }
+        (Stamp::Log(append_time), Body::Data { value, .. }) => {
+            let effective_time = state.effective.observe(append_time);
+            let source = LogPosition {
+                effective_time,
+                partition,
+                offset: record.offset,
+            };
+            let event = event::decode(value).map_err(Refusal::from);
+            (
+                append_time,
+                event.and_then(|event| judge(topic, policy, source, event)),
+            )
+        }
+    };
+    match verdict {
+        Ok(row) => batch.accept(row),
+        Err(refusal) => batch.dead_letters.push(DeadLetter {
+            partition,
+            offset: record.offset,
+            timestamp,
+            refusal,
+            body: record.body,
+        }),
+    }
+}
+
+fn judge(
+    topic: &str,
+    policy: &PolicyBook,
+    source: LogPosition,
+    event: CheckedEvent,
+) -> Result<EventRow, Refusal> {
+    let history = policy
+        .history(event.namespace.as_str())
+        .ok_or(Refusal::UnknownNamespace)?;
+    if history.topic() != topic {
+        return Err(Refusal::WrongTopic);
+    }
+    let namespace = history.decide(source.effective_time, event.key.event_time)?;
+    let counter = CounterKey {
+        namespace,
+        name: event.counter,
+    };
+    let event = StoredEvent {
+        key: event.key,
+        mutation: event.mutation,
+        source,
+    };
+    Ok(EventRow { counter, event })
+}
