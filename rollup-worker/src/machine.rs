@@ -1,0 +1,445 @@
+//! The rollup machine: which counters are aggregated when, which signals are finished, what is
+//! parked; without IO. The driver in `run.rs` and a simulator run the same code.
+
+use crate::pending::{Mark, Pace, PendingSet, Settled, SignalAt};
+use quipu_adapters::ports::Parked;
+use quipu_core::{
+    batch::BatchSizer,
+    event::{CounterKey, NamespaceId},
+    marks::SignalMarks,
+    policy::{Cardinality, PolicyBook},
+    pressure::{Evidence, Pressure},
+    time::Micros,
+    window,
+};
+use quipu_schemas::signal::CheckedSignal;
+use std::{collections::BTreeMap, time::Duration};
+
+/// Bounds of the machine's memory and work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Counters kept in memory; signals of more are parked.
+    pub pending: usize,
+    /// Counters that circulate although they have converged.
+    pub circulating: usize,
+    /// Signals that are not finished after this long are parked (R17).
+    pub park_after: Duration,
+    /// A batch that takes longer shows that the stores are loaded.
+    pub batch_target: Duration,
+    /// The smallest and the largest batch.
+    pub batch_sizes: (usize, usize),
+}
+
+/// How far a counter was rolled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rolled {
+    /// Every event up to this time is in its checkpoint.
+    pub through: Micros,
+    /// The newest write that the store knew of.
+    pub noted: Option<Micros>,
+}
+
+/// Rolled up or parked, but not yet known to be durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    signals: Vec<SignalAt>,
+    parked: Vec<(u32, Parked)>,
+}
+
+/// What may be done once finished work is durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durable {
+    /// Offsets to commit, by signal partition.
+    pub commits: BTreeMap<u32, u64>,
+    /// Parked rows that can go, by signal partition.
+    pub unpark: BTreeMap<u32, Vec<Parked>>,
+}
+
+#[derive(Debug)]
+struct Partition {
+    marks: SignalMarks,
+    committed: u64,
+    parked: ParkedPass,
+}
+
+/// A pass over a partition's parked rows, page by page, as memory allows.
+#[derive(Debug, Default)]
+enum ParkedPass {
+    /// Every row is in memory.
+    Loaded,
+    /// To be started.
+    #[default]
+    Due,
+    /// Loaded up to a counter.
+    After(CounterKey),
+    /// Likewise, and rows were parked since the pass began: another follows.
+    AfterAndAgain(CounterKey),
+}
+
+/// The state of all signal partitions that this worker owns.
+#[derive(Debug)]
+pub struct Machine {
+    limits: Limits,
+    partitions: BTreeMap<u32, Partition>,
+    pending: PendingSet,
+    overflow: Vec<(SignalAt, Parked)>,
+    finished: Finished,
+    sizer: BatchSizer,
+    pressure: Pressure,
+}
+
+impl Machine {
+    /// A machine that owns nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        let (smallest, largest) = limits.batch_sizes;
+        Self {
+            limits,
+            partitions: BTreeMap::new(),
+            pending: PendingSet::default(),
+            overflow: Vec::new(),
+            finished: Finished::default(),
+            sizer: BatchSizer::new(smallest, largest),
+            pressure: Pressure::new(),
+        }
+    }
+
+    /// Takes over a signal partition: its committed offset, and the rows parked before.
+    pub fn assign(&mut self, partition: u32, committed: u64) {
+        let marks = SignalMarks::new(committed);
+        let state = Partition {
+            marks,
+            committed,
+            parked: ParkedPass::Due,
+        };
+        self.partitions.insert(partition, state);
+    }
+
+    /// Gives signal partitions up. Whoever owns them next reads from what was committed.
+    pub fn revoke(&mut self, partitions: &[u32]) {
+        let revoked = |partition: u32| partitions.contains(&partition);
+        self.pending.revoke(partitions);
+        self.overflow.retain(|(at, _)| !revoked(at.partition));
+        self.finished.signals.retain(|at| !revoked(at.partition));
+        self.finished
+            .parked
+            .retain(|(partition, _)| !revoked(*partition));
+        self.partitions.retain(|partition, _| !revoked(*partition));
+    }
+
+    /// Takes a signal. Returns whether it coalesced into one that waits already.
+    ///
+    /// # Panics
+    /// When the partition is not assigned.
+    pub fn on_signal(
+        &mut self,
+        now: Micros,
+        at: SignalAt,
+        signal: CheckedSignal,
+        policy: &PolicyBook,
+    ) -> bool {
+        self.skip(at);
+        let Some(settings) = policy.rollup(signal.counter.namespace) else {
+            // Namespaces are never forgotten: a number that nobody gave is nobody's counter.
+            return false;
+        };
+        let over_budget = self.pending.len() >= self.limits.pending;
+        if over_budget && !self.pending.contains(&signal.counter) {
+            // A stale read asks again; only a write must not be forgotten.
+            if let Some(last_write) = signal.last_write {
+                self.open(at);
+                self.overflow.push((
+                    at,
+                    Parked {
+                        counter: signal.counter,
+                        last_write,
+                    },
+                ));
+            }
+            return false;
+        }
+        let write = signal.last_write.unwrap_or(Micros::MIN);
+        let mark = Mark {
+            at,
+            first_write: write,
+            last_write: write,
+            opened: now,
+        };
+        let opened = self
+            .pending
+            .signal(&signal.counter, mark, settings.coalesce);
+        if opened {
+            self.open(at);
+        }
+        !opened
+    }
+
+    /// Passes a signal that asks for nothing, such as one that cannot be read.
+    ///
+    /// # Panics
+    /// When the partition is not assigned.
+    pub fn skip(&mut self, at: SignalAt) {
+        self.partition(at.partition).marks.read(at.offset + 1);
+    }
+
+    /// The next batch of counters whose windows have closed; empty when none has.
+    pub fn next_batch(&mut self, closed: &BTreeMap<NamespaceId, Micros>) -> Vec<CounterKey> {
+        let size = self.sizer.next(self.pending.len());
+        self.pending.take_ripe(closed, size)
+    }
+
+    /// A batch ended. A counter without a result failed, and is tried again.
+    pub fn on_batch(
+        &mut self,
+        results: Vec<(CounterKey, Option<Rolled>)>,
+        took: Duration,
+        policy: &PolicyBook,
+    ) {
+        let failed = results.iter().any(|(_, rolled)| rolled.is_none());
+        let evidence = match (failed, took > self.limits.batch_target) {
+            (true, _) => Evidence::Failed,
+            (false, true) => Evidence::Slow,
+            (false, false) => Evidence::Fast,
+        };
+        self.sizer.learn(results.len(), evidence);
+        self.pressure.learn(evidence);
+        for (counter, rolled) in results {
+            match rolled {
+                Some(rolled) => {
+                    let pace = self.pace(counter.namespace, policy);
+                    let Rolled { through, noted } = rolled;
+                    let settled = self.pending.settle(&counter, through, noted, pace);
+                    self.finished.add(settled);
+                }
+                None => self.pending.put_back(&counter),
+            }
+        }
+    }
+
+    /// How long to pause before the next batch, after one that took so long.
+    pub fn pause(&self, last_batch: Duration) -> Duration {
+        self.pressure.pause(last_batch)
+    }
+
+    /// Batches a second that back-pressure allows now.
+    pub fn pressure(&self) -> f64 {
+        self.pressure.per_second()
+    }
+
+    /// The newest time that a counter is known to be rolled up through.
+    pub fn rolled_through(&self, counter: &CounterKey) -> Micros {
+        self.pending.rolled_through(counter)
+    }
+
+    /// Counters in memory.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Forgets what waits for namespaces that were deleted.
+    pub fn forget_deleted(&mut self, policy: &PolicyBook) {
+        for settled in self.pending.forget(|namespace| lives(policy, namespace)) {
+            self.finished.add(settled);
+        }
+    }
+
+    /// Rows that must be stored now, by signal partition: signals over the memory budget, and
+    /// those that have waited too long. Tell [`Self::on_parked`] once they are.
+    pub fn to_park(&mut self, now: Micros) -> BTreeMap<u32, Vec<Parked>> {
+        let mut rows: BTreeMap<u32, Vec<Parked>> = BTreeMap::new();
+        for (counter, partition, last_write) in self.pending.overdue(now - self.limits.park_after) {
+            rows.entry(partition).or_default().push(Parked {
+                counter,
+                last_write,
+            });
+        }
+        rows
+    }
+
+    /// Rows of signals over the memory budget; likewise.
+    pub fn overflow(&self) -> BTreeMap<u32, Vec<Parked>> {
+        let mut rows: BTreeMap<u32, Vec<Parked>> = BTreeMap::new();
+        for (at, row) in &self.overflow {
+            rows.entry(at.partition).or_default().push(row.clone());
+        }
+        rows
+    }
+
+    /// The rows of [`Self::overflow`] were stored: they are loaded again as memory allows.
+    pub fn on_overflow_parked(&mut self) {
+        for (at, _) in self.overflow.drain(..) {
+            self.finished.signals.push(at);
+            let state = self
+                .partitions
+                .get_mut(&at.partition)
+                .expect("an assigned partition");
+            state.parked = match std::mem::take(&mut state.parked) {
+                ParkedPass::Loaded | ParkedPass::Due => ParkedPass::Due,
+                ParkedPass::After(counter) | ParkedPass::AfterAndAgain(counter) => {
+                    ParkedPass::AfterAndAgain(counter)
+                }
+            };
+        }
+    }
+
+    /// Rows of [`Self::to_park`] were stored.
+    pub fn on_parked(&mut self, rows: &BTreeMap<u32, Vec<Parked>>) {
+        for (partition, rows) in rows {
+            for row in rows {
+                let signals = self.pending.parked(*partition, row);
+                self.finished.signals.extend(signals);
+            }
+        }
+    }
+
+    /// The next page of parked rows to load, when there is room: a partition, and the counter
+    /// after which to go on.
+    pub fn parked_to_load(&self) -> Option<(u32, Option<CounterKey>)> {
+        if self.pending.len() > self.limits.pending / 2 {
+            return None;
+        }
+        self.partitions
+            .iter()
+            .find_map(|(partition, state)| match &state.parked {
+                ParkedPass::Loaded => None,
+                ParkedPass::Due => Some((*partition, None)),
+                ParkedPass::After(counter) | ParkedPass::AfterAndAgain(counter) => {
+                    Some((*partition, Some(counter.clone())))
+                }
+            })
+    }
+
+    /// A page of parked rows was loaded; it was the last one when it is shorter than asked.
+    pub fn on_parked_loaded(&mut self, partition: u32, rows: &[Parked], asked: usize) {
+        let more = rows
+            .last()
+            .filter(|_| rows.len() == asked)
+            .map(|row| row.counter.clone());
+        let state = self.partition(partition);
+        state.parked = match (more, std::mem::take(&mut state.parked)) {
+            (Some(counter), ParkedPass::AfterAndAgain(_)) => ParkedPass::AfterAndAgain(counter),
+            (Some(counter), _) => ParkedPass::After(counter),
+            (None, ParkedPass::AfterAndAgain(_)) => ParkedPass::Due,
+            (None, _) => ParkedPass::Loaded,
+        };
+        for row in rows {
+            self.pending.unpark(partition, row);
+        }
+    }
+
+    /// Everything that is finished but not yet known to be durable; the caller syncs the store
+    /// and tells [`Self::on_durable`]. `None` when there is nothing.
+    pub fn begin_sync(&mut self) -> Option<Finished> {
+        let finished = std::mem::take(&mut self.finished);
+        (finished != Finished::default()).then_some(finished)
+    }
+
+    /// Finished work is durable (R17).
+    pub fn on_durable(&mut self, finished: Finished) -> Durable {
+        let mut durable = Durable::default();
+        for at in finished.signals {
+            self.partition(at.partition).marks.close(at.offset);
+        }
+        for (partition, row) in finished.parked {
+            durable.unpark.entry(partition).or_default().push(row);
+        }
+        durable.commits = self.frontiers();
+        durable
+    }
+
+    /// Goes back to the committed offsets after the store lost writes. Returns where each
+    /// partition is to be read again.
+    pub fn rewind(&mut self) -> Vec<(u32, u64)> {
+        self.pending.clear();
+        self.overflow.clear();
+        self.finished = Finished::default();
+        let committed = self
+            .partitions
+            .iter()
+            .map(|(id, state)| (*id, state.committed));
+        let positions: Vec<_> = committed.collect();
+        for (partition, committed) in &positions {
+            self.assign(*partition, *committed);
+        }
+        positions
+    }
+
+    /// The store could not be synced: the same work is synced next time.
+    pub fn sync_failed(&mut self, finished: Finished) {
+        self.finished.signals.extend(finished.signals);
+        self.finished.parked.extend(finished.parked);
+    }
+
+    fn frontiers(&mut self) -> BTreeMap<u32, u64> {
+        let mut moved = BTreeMap::new();
+        for (partition, state) in &mut self.partitions {
+            let frontier = state.marks.frontier();
+            if frontier > state.committed {
+                state.committed = frontier;
+                moved.insert(*partition, frontier);
+            }
+        }
+        moved
+    }
+
+    fn pace(&self, namespace: NamespaceId, policy: &PolicyBook) -> Pace {
+        let Some(settings) = policy
+            .rollup(namespace)
+            .filter(|_| lives(policy, namespace))
+        else {
+            return Pace {
+                coalesce: Duration::ZERO,
+                circulation: None,
+            };
+        };
+        let idle = self.pending.idle();
+        let circulates = settings.cardinality == Cardinality::Low && idle < self.limits.circulating;
+        let circulation = circulates.then(|| settings.coalesce.max(circulation(idle)));
+        Pace {
+            coalesce: settings.coalesce,
+            circulation,
+        }
+    }
+
+    fn open(&mut self, at: SignalAt) {
+        self.partition(at.partition).marks.open(at.offset);
+    }
+
+    fn partition(&mut self, partition: u32) -> &mut Partition {
+        self.partitions
+            .get_mut(&partition)
+            .expect("a signal of an assigned partition")
+    }
+}
+
+impl Finished {
+    fn add(&mut self, settled: Settled) {
+        self.signals.extend(settled.signals);
+        self.parked.extend(settled.parked);
+    }
+}
+
+/// Converged counters circulate once a second, but at most 2,000 of them a second in all: idle
+/// counters must not keep a processor busy.
+fn circulation(idle: usize) -> Duration {
+    const PER_SECOND: u32 = 2_000;
+    let idle = u32::try_from(idle).unwrap_or(u32::MAX);
+    (Duration::from_secs(1) * idle / PER_SECOND).max(Duration::from_secs(1))
+}
+
+fn lives(policy: &PolicyBook, namespace: NamespaceId) -> bool {
+    policy
+        .incarnation(namespace)
+        .is_some_and(|(_, life)| life.deleted_at().is_none())
+}
+
+/// How far each living namespace is closed (R14). Nothing closes beyond what the policy is known
+/// to be valid for (R5).
+pub fn closed_times(policy: &PolicyBook, low_watermark: Micros) -> BTreeMap<NamespaceId, Micros> {
+    if low_watermark > policy.valid_through() {
+        return BTreeMap::new();
+    }
+    let living = policy.iter().filter_map(|(_, history)| history.current());
+    living
+        .map(|life| (life.id(), window::closed(life, low_watermark)))
+        .collect()
+}

@@ -1,0 +1,417 @@
+//! The loop that drives the rollup machine: polls signals, runs one batch at a time, syncs and
+//! commits, parks and loads. It decides nothing.
+
+use crate::{
+    aggregate::{Stores, Task, aggregate},
+    machine::{Durable, Finished, Limits, Machine, Rolled, closed_times},
+    metrics as names,
+    pending::SignalAt,
+    sweep::{Sweep, SweepSettings},
+};
+use futures::{FutureExt, future::BoxFuture};
+use metrics::{counter, gauge, histogram};
+use quipu_adapters::{
+    clock::Clock,
+    ports::{
+        Body, Cache, Committed, Consumer, Durability, EventStore, LogError, Parked, Polled,
+        Producer, Record, RollupStore, StoreError,
+    },
+    retry::Backoff,
+    watermarks::WatermarkBoard,
+};
+use quipu_core::{
+    event::{CounterKey, NamespaceId},
+    policy::PolicyBook,
+    time::Micros,
+};
+use quipu_schemas::signal;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::Instant};
+
+/// What the role works with.
+#[derive(Clone, Debug)]
+pub struct Ports<L, E, R, C> {
+    /// Takes the sweep's signals.
+    pub log: L,
+    /// What is aggregated, and where the results go.
+    pub stores: Stores<E, R, C>,
+    /// Shows how far all is decided.
+    pub watermarks: WatermarkBoard,
+    /// Brings the policy.
+    pub policies: watch::Receiver<Arc<PolicyBook>>,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+/// How the role works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Bounds of memory and work.
+    pub limits: Limits,
+    /// How often finished work is made durable and committed.
+    pub sync_every: Duration,
+    /// How the sweep works.
+    pub sweep: SweepSettings,
+}
+
+/// Why the role stopped. What it had not committed is rolled up again, alike, after a restart.
+#[derive(Debug, thiserror::Error)]
+pub enum RollupError {
+    /// The log holds what contradicts an invariant.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A store holds what contradicts an invariant.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+const PARKED_PAGE: usize = 2_000;
+const DRAIN: Duration = Duration::from_secs(3);
+
+type BatchResult = (Vec<(CounterKey, Option<Rolled>)>, Duration);
+type SyncResult = (Finished, Result<Durability, StoreError>);
+
+struct Worker<K, L, E, R, C> {
+    consumer: K,
+    ports: Ports<L, E, R, C>,
+    machine: Machine,
+    policy: Arc<PolicyBook>,
+    closed: BTreeMap<NamespaceId, Micros>,
+    batch: Option<BoxFuture<'static, BatchResult>>,
+    next_batch_at: Instant,
+    /// Something may be ripe: a signal came, a window closed, or a batch ended.
+    look_for_ripe: bool,
+    sync: Option<BoxFuture<'static, SyncResult>>,
+}
+
+/// Runs the role until `shutdown` resolves, then finishes what is under way within a bound.
+///
+/// # Errors
+/// Only for what no retry can mend.
+pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache>(
+    consumer: K,
+    ports: Ports<L, E, R, C>,
+    settings: Settings,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), RollupError> {
+    let policy = Arc::clone(&ports.policies.borrow());
+    let sweep = Sweep {
+        log: ports.log.clone(),
+        events: ports.stores.events.clone(),
+        rollups: ports.stores.rollups.clone(),
+        watermarks: ports.watermarks.clone(),
+        policies: ports.policies.clone(),
+        clock: ports.clock.clone(),
+        settings: settings.sweep,
+    };
+    let mut worker = Worker {
+        consumer,
+        ports,
+        machine: Machine::new(settings.limits),
+        policy,
+        closed: BTreeMap::new(),
+        batch: None,
+        next_batch_at: Instant::now(),
+        look_for_ripe: true,
+        sync: None,
+    };
+    tokio::select! {
+        () = sweep.run() => unreachable!("the sweep goes on for ever"),
+        result = worker.run_until(settings.sync_every, shutdown) => result?,
+    }
+    if let Ok(drained) = tokio::time::timeout(DRAIN, worker.drain()).await {
+        return drained;
+    }
+    tracing::warn!("rollup stopped with a batch under way; it is done again at the start");
+    Ok(())
+}
+
+async fn or_never<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K, L, E, R, C> {
+    async fn run_until(
+        &mut self,
+        sync_every: Duration,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), RollupError> {
+        tokio::pin!(shutdown);
+        let mut watermarks = self.ports.watermarks.subscribe();
+        let mut policies = self.ports.policies.clone();
+        let mut syncs = tokio::time::interval(sync_every);
+        let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
+        self.refresh_closed();
+        loop {
+            let may_start = self.batch.is_none() && self.look_for_ripe;
+            tokio::select! {
+                () = &mut shutdown => return Ok(()),
+                result = or_never(&mut self.batch) => self.on_batch(result),
+                result = or_never(&mut self.sync) => self.on_synced(result).await?,
+                () = tokio::time::sleep_until(self.next_batch_at), if may_start => self.start_batch(),
+                _ = syncs.tick(), if self.sync.is_none() => self.start_sync(),
+                Ok(()) = watermarks.changed() => self.refresh_closed(),
+                Ok(()) = policies.changed() => self.refresh_closed(),
+                _ = housekeeping.tick() => self.keep_house().await,
+                polled = self.consumer.poll() => self.on_polled(polled).await?,
+            }
+        }
+    }
+
+    async fn on_polled(&mut self, polled: Result<Polled, LogError>) -> Result<(), RollupError> {
+        match polled {
+            Ok(Polled::Assigned(assignments)) => {
+                for assignment in assignments {
+                    self.machine
+                        .assign(assignment.partition, assignment.start.next_offset);
+                }
+                self.load_parked().await;
+            }
+            Ok(Polled::Revoked(partitions)) => {
+                self.drain().await?;
+                self.machine.revoke(&partitions);
+            }
+            Ok(Polled::Records { partition, records }) => {
+                self.on_signals(partition, records);
+                self.park_overflow().await;
+            }
+            Ok(Polled::End { .. }) => {}
+            Err(error @ (LogError::Unavailable(_) | LogError::ClockJumped(_))) => {
+                Backoff::new("read signals").wait(&error).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn on_signals(&mut self, partition: u32, records: Vec<Record>) {
+        let now = self.ports.clock.now();
+        counter!(names::SIGNALS).increment(records.len() as u64);
+        let mut coalesced = 0;
+        for record in records {
+            let at = SignalAt {
+                partition,
+                offset: record.offset,
+            };
+            let Body::Data { value, .. } = &record.body else {
+                self.machine.skip(at);
+                continue;
+            };
+            match signal::decode(value) {
+                Ok(signal) => {
+                    let joined = self.machine.on_signal(now, at, signal, &self.policy);
+                    coalesced += u64::from(joined);
+                }
+                Err(error) => {
+                    // The sweep finds the counter, whichever it was.
+                    tracing::warn!(%error, partition, offset = at.offset, "skipped a signal");
+                    self.machine.skip(at);
+                }
+            }
+        }
+        counter!(names::COALESCED).increment(coalesced);
+        self.look_for_ripe = true;
+    }
+
+    /// The low watermark is read before the policy: with a policy at least as new as the
+    /// watermark, nothing closes that a change has reopened.
+    fn refresh_closed(&mut self) {
+        let low = self.ports.watermarks.low();
+        let policy = Arc::clone(&self.ports.policies.borrow());
+        self.closed = closed_times(&policy, low);
+        if !Arc::ptr_eq(&policy, &self.policy) {
+            self.policy = policy;
+            self.machine.forget_deleted(&self.policy);
+        }
+        self.look_for_ripe = true;
+    }
+
+    fn start_batch(&mut self) {
+        let counters = self.machine.next_batch(&self.closed);
+        self.look_for_ripe = !counters.is_empty();
+        if counters.is_empty() {
+            return;
+        }
+        let tasks = counters
+            .into_iter()
+            .map(|counter| self.task(counter))
+            .collect();
+        let stores = self.ports.stores.clone();
+        let work = async move {
+            let started = Instant::now();
+            let results = aggregate(&stores, tasks).await;
+            (results, started.elapsed())
+        };
+        self.batch = Some(work.boxed());
+    }
+
+    fn task(&self, counter: CounterKey) -> Task {
+        let life = self
+            .policy
+            .incarnation(counter.namespace)
+            .map(|(_, life)| life);
+        let origin = life.map_or(Micros::MAX, quipu_core::policy::Incarnation::origin);
+        let closed = self
+            .closed
+            .get(&counter.namespace)
+            .copied()
+            .unwrap_or(Micros::MIN);
+        let seen = self.machine.rolled_through(&counter);
+        Task {
+            counter,
+            origin,
+            closed,
+            seen,
+        }
+    }
+
+    fn on_batch(&mut self, (results, took): BatchResult) {
+        self.batch = None;
+        let failed = results
+            .iter()
+            .filter(|(_, rolled)| rolled.is_none())
+            .count();
+        counter!(names::FAILED).increment(failed as u64);
+        counter!(names::AGGREGATED).increment((results.len() - failed) as u64);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a batch has far fewer than 2^52 counters"
+        )]
+        histogram!(names::BATCH_SIZE).record(results.len() as f64);
+        histogram!(names::BATCH_SECONDS).record(took);
+        self.machine.on_batch(results, took, &self.policy);
+        gauge!(names::PRESSURE).set(self.machine.pressure());
+        self.next_batch_at = Instant::now() + self.machine.pause(took);
+        self.look_for_ripe = true;
+    }
+
+    fn start_sync(&mut self) {
+        let Some(finished) = self.machine.begin_sync() else {
+            return;
+        };
+        let rollups = self.ports.stores.rollups.clone();
+        self.sync = Some(async move { (finished, rollups.sync().await) }.boxed());
+    }
+
+    async fn on_synced(&mut self, (finished, result): SyncResult) -> Result<(), RollupError> {
+        self.sync = None;
+        match result {
+            Ok(Durability::Durable) => {
+                let durable = self.machine.on_durable(finished);
+                self.commit(durable).await
+            }
+            Ok(Durability::Lost) => {
+                counter!(names::REWINDS).increment(1);
+                tracing::warn!("the store restarted and may have lost checkpoints; reading again");
+                self.batch = None;
+                for (partition, next_offset) in self.machine.rewind() {
+                    self.consumer.seek(partition, next_offset);
+                }
+                Ok(())
+            }
+            Err(error @ StoreError::Damaged(_)) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "could not make checkpoints durable; trying again");
+                self.machine.sync_failed(finished);
+                Ok(())
+            }
+        }
+    }
+
+    async fn commit(&mut self, durable: Durable) -> Result<(), RollupError> {
+        let frontier = |next_offset| Committed {
+            next_offset,
+            effective_time: Micros::MIN,
+        };
+        let commits = durable
+            .commits
+            .into_iter()
+            .map(|(id, next)| (id, frontier(next)))
+            .collect();
+        match self.consumer.commit(commits).await {
+            Ok(()) => {}
+            // The next commit passes these too.
+            Err(error @ LogError::Unavailable(_)) => tracing::warn!(%error, "could not commit"),
+            Err(error) => return Err(error.into()),
+        }
+        for (partition, rows) in durable.unpark {
+            if let Err(error) = self.ports.stores.rollups.unpark(partition, rows).await {
+                // A row that stays costs one more rollup after the next start.
+                tracing::warn!(%error, "could not remove parked signals");
+            }
+        }
+        Ok(())
+    }
+
+    async fn keep_house(&mut self) {
+        gauge!(names::PENDING).set(f64::from(
+            u32::try_from(self.machine.pending()).unwrap_or(0),
+        ));
+        let rows = self.machine.to_park(self.ports.clock.now());
+        if self.park(&rows).await {
+            self.machine.on_parked(&rows);
+        }
+        self.load_parked().await;
+    }
+
+    async fn park_overflow(&mut self) {
+        let rows = self.machine.overflow();
+        if self.park(&rows).await {
+            self.machine.on_overflow_parked();
+        }
+    }
+
+    /// Stores parked rows with the last writes that they stand for. Returns whether all were.
+    async fn park(&self, rows: &BTreeMap<u32, Vec<Parked>>) -> bool {
+        let rollups = &self.ports.stores.rollups;
+        for (partition, rows) in rows {
+            let writes = rows
+                .iter()
+                .map(|row| (row.counter.clone(), row.last_write))
+                .collect();
+            counter!(names::PARKED).increment(rows.len() as u64);
+            let noted = rollups.note_writes(writes).await;
+            let parked = rollups.park(*partition, rows.clone()).await;
+            if let Err(error) = noted.and(parked) {
+                tracing::warn!(%error, "could not park signals; trying again");
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn load_parked(&mut self) {
+        while let Some((partition, after)) = self.machine.parked_to_load() {
+            let rollups = &self.ports.stores.rollups;
+            match rollups.parked(partition, after.as_ref(), PARKED_PAGE).await {
+                Ok(rows) => self.machine.on_parked_loaded(partition, &rows, PARKED_PAGE),
+                Err(error) => {
+                    tracing::warn!(%error, "could not load parked signals; trying again");
+                    return;
+                }
+            }
+            self.look_for_ripe = true;
+        }
+    }
+
+    async fn drain(&mut self) -> Result<(), RollupError> {
+        if self.batch.is_some() {
+            let result = or_never(&mut self.batch).await;
+            self.on_batch(result);
+        }
+        if self.sync.is_some() {
+            let result = or_never(&mut self.sync).await;
+            self.on_synced(result).await?;
+        }
+        self.start_sync();
+        if self.sync.is_some() {
+            let result = or_never(&mut self.sync).await;
+            self.on_synced(result).await?;
+        }
+        Ok(())
+    }
+}

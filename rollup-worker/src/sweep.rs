@@ -1,0 +1,178 @@
+//! The sweep (R18): walks each slice's distinct counters and signals whatever lags, so that a lost
+//! signal, or a counter long idle, heals without anyone reading it. A slice goes only after a
+//! sweep that began when it was closed found every counter rolled up past its end.
+
+use crate::{machine::closed_times, metrics as names};
+use metrics::counter;
+use quipu_adapters::{
+    clock::Clock,
+    ports::{
+        Body, EventStore, LogError, NewRecord, Producer, RollupStore, SliceInfo, SliceState,
+        StoreError, Topic,
+    },
+    watermarks::WatermarkBoard,
+};
+use quipu_core::{
+    event::{CounterKey, NamespaceId},
+    key::{key_bytes, partition, route},
+    policy::PolicyBook,
+    time::Micros,
+};
+use quipu_schemas::signal::{self, CheckedSignal};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+/// What a sweep works with.
+#[derive(Clone, Debug)]
+pub struct Sweep<L, E, R> {
+    /// Takes signals.
+    pub log: L,
+    /// Lists slices and counters, and drops slices.
+    pub events: E,
+    /// Holds checkpoints.
+    pub rollups: R,
+    /// Shows how far all is decided.
+    pub watermarks: WatermarkBoard,
+    /// Brings the policy.
+    pub policies: watch::Receiver<Arc<PolicyBook>>,
+    /// Tells the time.
+    pub clock: Clock,
+    /// How it works.
+    pub settings: SweepSettings,
+}
+
+/// How a sweep works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepSettings {
+    /// From the end of one walk to the start of the next.
+    pub every: Duration,
+    /// After each page of counters: a walk must not crowd out the rollups.
+    pub page_pause: Duration,
+    /// Counters that lag less are on their way.
+    pub grace: Duration,
+    /// Slices older than this are dropped.
+    pub retention: Duration,
+}
+
+/// Why a walk stopped early. The next one starts afresh.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The signals could not be published.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// What a walk found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Counters that lagged, and were signalled.
+    pub lagging: u64,
+    /// Slices that were dropped.
+    pub dropped: u64,
+}
+
+const PAGE: usize = 500;
+
+impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
+    /// Walks again and again; never resolves.
+    pub async fn run(self) {
+        loop {
+            tokio::time::sleep(self.settings.every).await;
+            match self.walk().await {
+                Ok(Found {
+                    lagging: 0,
+                    dropped: 0,
+                }) => {}
+                Ok(found) => tracing::info!(?found, "the sweep found work"),
+                Err(error) => tracing::warn!(%error, "the sweep stopped early"),
+            }
+        }
+    }
+
+    /// Walks every slice once.
+    pub async fn walk(&self) -> Result<Found, SweepError> {
+        let mut found = Found::default();
+        // The low watermark is read before the policy: a policy at least as new as the watermark
+        // never closes too much.
+        let low = self.watermarks.low();
+        let policy = Arc::clone(&self.policies.borrow());
+        let closed = closed_times(&policy, low);
+        for slice in self.events.slices().await? {
+            if slice.state != SliceState::Ready {
+                continue;
+            }
+            let lagging = self.walk_slice(&policy, &closed, slice).await?;
+            found.lagging += lagging.signalled;
+            let expired = slice.last < self.clock.now() - self.settings.retention;
+            let is_closed = closed.values().all(|closed| *closed >= slice.last);
+            if expired && is_closed && !closed.is_empty() && lagging.behind == 0 {
+                self.events.drop_slice(slice.id).await?;
+                tracing::info!(
+                    slice = slice.id.0,
+                    "dropped a time slice past its retention"
+                );
+                counter!(names::SLICES_DROPPED).increment(1);
+                found.dropped += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn walk_slice(
+        &self,
+        policy: &PolicyBook,
+        closed: &BTreeMap<NamespaceId, Micros>,
+        slice: SliceInfo,
+    ) -> Result<Lagging, SweepError> {
+        let mut lagging = Lagging::default();
+        let mut after = None;
+        loop {
+            let page = self.events.counters(slice.id, after.as_ref(), PAGE).await?;
+            let rows = self.rollups.load(&page).await?;
+            let mut signals = Vec::new();
+            for (counter, row) in page.iter().zip(rows) {
+                let Some(closed) = closed.get(&counter.namespace) else {
+                    continue;
+                };
+                let through = row.checkpoint.map_or(Micros::MIN, |it| it.last_rollup);
+                lagging.behind += u64::from(through < slice.last);
+                if through < slice.last.min(*closed - self.settings.grace) {
+                    signals.extend(self.signal(policy, counter));
+                }
+            }
+            lagging.signalled += signals.len() as u64;
+            counter!(names::SWEPT).increment(signals.len() as u64);
+            if !signals.is_empty() {
+                self.log.append(Topic::Signals, signals).await?;
+            }
+            if page.len() < PAGE {
+                return Ok(lagging);
+            }
+            after = page.last().cloned();
+            tokio::time::sleep(self.settings.page_pause).await;
+        }
+    }
+
+    fn signal(&self, policy: &PolicyBook, counter: &CounterKey) -> Option<NewRecord> {
+        let (namespace, _) = policy.incarnation(counter.namespace)?;
+        let route = route(&key_bytes(namespace, &counter.name));
+        let partition = partition(route, self.log.partitions(Topic::Signals));
+        let signal = CheckedSignal {
+            counter: counter.clone(),
+            last_write: None,
+        };
+        Some(NewRecord {
+            partition,
+            body: Body::value(signal::encode(&signal)),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lagging {
+    behind: u64,
+    signalled: u64,
+}
