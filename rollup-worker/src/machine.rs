@@ -1,7 +1,10 @@
 //! The rollup machine: which counters are aggregated when, which signals are finished, what is
 //! parked; without IO. The driver in `run.rs` and a simulator run the same code.
 
+mod parking;
+
 use crate::pending::{Mark, Pace, PendingSet, Settled, SignalAt};
+use parking::ParkedPass;
 use quipu_adapters::ports::Parked;
 use quipu_core::{
     batch::BatchSizer,
@@ -60,20 +63,6 @@ struct Partition {
     marks: SignalMarks,
     committed: u64,
     parked: ParkedPass,
-}
-
-/// A pass over a partition's parked rows, page by page, as memory allows.
-#[derive(Debug, Default)]
-enum ParkedPass {
-    /// Every row is in memory.
-    Loaded,
-    /// To be started.
-    #[default]
-    Due,
-    /// Loaded up to a counter.
-    After(CounterKey),
-    /// Likewise, and rows were parked since the pass began: another follows.
-    AfterAndAgain(CounterKey),
 }
 
 /// The state of all signal partitions that this worker owns.
@@ -239,90 +228,6 @@ impl Machine {
     pub fn forget_deleted(&mut self, policy: &PolicyBook) {
         for settled in self.pending.forget(|namespace| lives(policy, namespace)) {
             self.finished.add(settled);
-        }
-    }
-
-    /// Rows that must be stored now, by signal partition: signals over the memory budget, and
-    /// those that have waited too long. Tell [`Self::on_parked`] once they are.
-    pub fn to_park(&mut self, now: Micros) -> BTreeMap<u32, Vec<Parked>> {
-        let mut rows: BTreeMap<u32, Vec<Parked>> = BTreeMap::new();
-        for (counter, partition, last_write) in self.pending.overdue(now - self.limits.park_after) {
-            rows.entry(partition).or_default().push(Parked {
-                counter,
-                last_write,
-            });
-        }
-        rows
-    }
-
-    /// Rows of signals over the memory budget; likewise.
-    pub fn overflow(&self) -> BTreeMap<u32, Vec<Parked>> {
-        let mut rows: BTreeMap<u32, Vec<Parked>> = BTreeMap::new();
-        for (at, row) in &self.overflow {
-            rows.entry(at.partition).or_default().push(row.clone());
-        }
-        rows
-    }
-
-    /// The rows of [`Self::overflow`] were stored: they are loaded again as memory allows.
-    pub fn on_overflow_parked(&mut self) {
-        for (at, _) in self.overflow.drain(..) {
-            self.finished.signals.push(at);
-            let state = self
-                .partitions
-                .get_mut(&at.partition)
-                .expect("an assigned partition");
-            state.parked = match std::mem::take(&mut state.parked) {
-                ParkedPass::Loaded | ParkedPass::Due => ParkedPass::Due,
-                ParkedPass::After(counter) | ParkedPass::AfterAndAgain(counter) => {
-                    ParkedPass::AfterAndAgain(counter)
-                }
-            };
-        }
-    }
-
-    /// Rows of [`Self::to_park`] were stored.
-    pub fn on_parked(&mut self, rows: &BTreeMap<u32, Vec<Parked>>) {
-        for (partition, rows) in rows {
-            for row in rows {
-                let signals = self.pending.parked(*partition, row);
-                self.finished.signals.extend(signals);
-            }
-        }
-    }
-
-    /// The next page of parked rows to load, when there is room: a partition, and the counter
-    /// after which to go on.
-    pub fn parked_to_load(&self) -> Option<(u32, Option<CounterKey>)> {
-        if self.pending.len() > self.limits.pending / 2 {
-            return None;
-        }
-        self.partitions
-            .iter()
-            .find_map(|(partition, state)| match &state.parked {
-                ParkedPass::Loaded => None,
-                ParkedPass::Due => Some((*partition, None)),
-                ParkedPass::After(counter) | ParkedPass::AfterAndAgain(counter) => {
-                    Some((*partition, Some(counter.clone())))
-                }
-            })
-    }
-
-    /// A page of parked rows was loaded; it was the last one when it is shorter than asked.
-    pub fn on_parked_loaded(&mut self, partition: u32, rows: &[Parked], asked: usize) {
-        let more = rows
-            .last()
-            .filter(|_| rows.len() == asked)
-            .map(|row| row.counter.clone());
-        let state = self.partition(partition);
-        state.parked = match (more, std::mem::take(&mut state.parked)) {
-            (Some(counter), ParkedPass::AfterAndAgain(_)) => ParkedPass::AfterAndAgain(counter),
-            (Some(counter), _) => ParkedPass::After(counter),
-            (None, ParkedPass::AfterAndAgain(_)) => ParkedPass::Due,
-            (None, _) => ParkedPass::Loaded,
-        };
-        for row in rows {
-            self.pending.unpark(partition, row);
         }
     }
 

@@ -13,8 +13,8 @@ use metrics::{counter, gauge, histogram};
 use quipu_adapters::{
     clock::Clock,
     ports::{
-        Body, Cache, Committed, Consumer, Durability, EventStore, LogError, Parked, Polled,
-        Producer, Record, RollupStore, StoreError,
+        Body, Cache, Committed, Consumer, Durability, EventStore, LogError, Polled, Producer,
+        Record, RollupStore, StoreError,
     },
     retry::Backoff,
     watermarks::WatermarkBoard,
@@ -66,8 +66,9 @@ pub enum RollupError {
 }
 
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
-const PARKED_PAGE: usize = 2_000;
 const DRAIN: Duration = Duration::from_secs(3);
+
+mod parking;
 
 type BatchResult = (Vec<(CounterKey, Option<Rolled>)>, Duration);
 type SyncResult = (Finished, Result<Durability, StoreError>);
@@ -223,10 +224,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         let low = self.ports.watermarks.low();
         let policy = Arc::clone(&self.ports.policies.borrow());
         self.closed = closed_times(&policy, low);
-        if !Arc::ptr_eq(&policy, &self.policy) {
-            self.policy = policy;
-            self.machine.forget_deleted(&self.policy);
-        }
+        self.policy = policy;
         self.look_for_ripe = true;
     }
 
@@ -250,16 +248,12 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
     }
 
     fn task(&self, counter: CounterKey) -> Task {
-        let life = self
+        // Only counters of namespaces in `closed` are ever ripe, and those live in the policy.
+        let (_, life) = self
             .policy
             .incarnation(counter.namespace)
-            .map(|(_, life)| life);
-        let origin = life.map_or(Micros::MAX, quipu_core::policy::Incarnation::origin);
-        let closed = self
-            .closed
-            .get(&counter.namespace)
-            .copied()
-            .unwrap_or(Micros::MIN);
+            .expect("the namespace of a ripe counter lives");
+        let (origin, closed) = (life.origin(), self.closed[&counter.namespace]);
         let seen = self.machine.rolled_through(&counter);
         Task {
             counter,
@@ -345,57 +339,6 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
             }
         }
         Ok(())
-    }
-
-    async fn keep_house(&mut self) {
-        gauge!(names::PENDING).set(f64::from(
-            u32::try_from(self.machine.pending()).unwrap_or(0),
-        ));
-        let rows = self.machine.to_park(self.ports.clock.now());
-        if self.park(&rows).await {
-            self.machine.on_parked(&rows);
-        }
-        self.load_parked().await;
-    }
-
-    async fn park_overflow(&mut self) {
-        let rows = self.machine.overflow();
-        if self.park(&rows).await {
-            self.machine.on_overflow_parked();
-        }
-    }
-
-    /// Stores parked rows with the last writes that they stand for. Returns whether all were.
-    async fn park(&self, rows: &BTreeMap<u32, Vec<Parked>>) -> bool {
-        let rollups = &self.ports.stores.rollups;
-        for (partition, rows) in rows {
-            let writes = rows
-                .iter()
-                .map(|row| (row.counter.clone(), row.last_write))
-                .collect();
-            counter!(names::PARKED).increment(rows.len() as u64);
-            let noted = rollups.note_writes(writes).await;
-            let parked = rollups.park(*partition, rows.clone()).await;
-            if let Err(error) = noted.and(parked) {
-                tracing::warn!(%error, "could not park signals; trying again");
-                return false;
-            }
-        }
-        true
-    }
-
-    async fn load_parked(&mut self) {
-        while let Some((partition, after)) = self.machine.parked_to_load() {
-            let rollups = &self.ports.stores.rollups;
-            match rollups.parked(partition, after.as_ref(), PARKED_PAGE).await {
-                Ok(rows) => self.machine.on_parked_loaded(partition, &rows, PARKED_PAGE),
-                Err(error) => {
-                    tracing::warn!(%error, "could not load parked signals; trying again");
-                    return;
-                }
-            }
-            self.look_for_ripe = true;
-        }
     }
 
     async fn drain(&mut self) -> Result<(), RollupError> {
