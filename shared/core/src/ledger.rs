@@ -1,5 +1,5 @@
 //! The contiguous offset ledger: work completes in any order, only the contiguous frontier is
-//! committed. Modelled on `PostHog`'s `partition_offset_ledger.rs`.
+//! committed. Modelled on PostHog's `partition_offset_ledger.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,126 @@
+//! Importing a file: durable adds as fast as they come.
+
+use crate::{
+    http::{Client, Failure},
+    peers::postgres::{self, Postgres},
+    report::{Report, per_second, thousands},
+    server::{Place, Server},
+};
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// How rows spread over counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// Each of so many counters is as likely, in a scattered order.
+    Uniform(u64),
+    /// Every row has a counter of its own.
+    Distinct,
+}
+
+/// Writes `row,counter` rows.
+pub(crate) fn write_csv(path: &Path, rows: u64, shape: Shape) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    writeln!(out, "row,counter")?;
+    for row in 0..rows {
+        let counter = match shape {
+            Shape::Uniform(counters) => row.wrapping_mul(0x9E37_79B9_7F4A_7C15) % counters,
+            Shape::Distinct => row,
+        };
+        writeln!(out, "{row},{counter}")?;
+    }
+    out.flush()
+}
+
+pub(crate) fn measure(place: &Place, rows: u64, report: &mut Report) -> Result<(), Failure> {
+    const COUNTERS: u64 = 10_000;
+    report.subject(&format!(
+        "Import of {} rows into 10,000 counters",
+        thousands(rows)
+    ));
+    let file = place.directory.join("rows.csv");
+    write_csv(&file, rows, Shape::Uniform(COUNTERS))?;
+    let server = place.serve()?;
+    let before = server.cpu()?;
+    let began = Instant::now();
+    import(place, &server, &file)?;
+    let took = began.elapsed();
+    report.rate(
+        "quipu, adds acknowledged and durable",
+        rows,
+        took,
+        "200,000 /s",
+    );
+    let complete = wait_until_complete(&server, COUNTERS, rows)?;
+    report.figure(
+        "quipu, every count complete after the last ack",
+        &format!("{complete:?}"),
+        "",
+    );
+    report.cpu(
+        "quipu, server's CPU for an event, all stages",
+        server.cpu()?.saturating_sub(before),
+        rows,
+    );
+    report.figure(
+        "quipu, peak memory",
+        &format!("{} MiB", server.memory("VmHWM")?),
+        "",
+    );
+    drop(server);
+
+    let peer = Postgres::start(&place.directory)?;
+    let load = postgres::batches(&peer, 500, rows.min(1_000_000), COUNTERS)?;
+    let rate = per_second(load.calls, load.took);
+    let figure = format!("{} /s", thousands(rate));
+    report.figure(
+        "PostgreSQL, same de-duplication, batches of 500",
+        &figure,
+        "",
+    );
+    Ok(())
+}
+
+/// Imports a file of [`write_csv`].
+pub(crate) fn import(place: &Place, server: &Server, file: &Path) -> io::Result<String> {
+    let file = file.to_string_lossy();
+    place.client(server, &["import", &file, "--counter", "c{counter}"])
+}
+
+/// Waits until the counters of an import hold every row, and returns how long that took.
+pub(crate) fn wait_until_complete(
+    server: &Server,
+    counters: u64,
+    rows: u64,
+) -> Result<Duration, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let began = Instant::now();
+    runtime.block_on(async {
+        let mut client = Client::connect(&server.http).await?;
+        loop {
+            let mut total = 0;
+            for counter in 0..counters {
+                let path = format!("/v1/namespaces/default/counters/c{counter}");
+                let answer = client.call("GET", &path, String::new()).await?;
+                let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+                let count = answer["count"]
+                    .as_str()
+                    .and_then(|count| count.parse::<u64>().ok());
+                total += count.ok_or("a count is no number")?;
+            }
+            if total == rows {
+                return Ok(began.elapsed());
+            }
+            if total > rows || began.elapsed() > Duration::from_mins(2) {
+                return Err(format!("the counts sum to {total} instead of {rows}").into());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+}
