@@ -3,7 +3,7 @@
 use crate::{
     http::{Failure, closed_loop, now, own_cpu},
     peers::postgres::{self, Postgres},
-    report::Report,
+    report,
     server::Place,
 };
 use std::time::Duration;
@@ -11,8 +11,8 @@ use std::time::Duration;
 const CLIENTS: u64 = 64;
 const COUNTERS: u64 = 1_000;
 
-pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Result<(), Failure> {
-    report.subject("Single adds, 64 clients over HTTP/JSON, each synced before its answer");
+pub(crate) fn measure(place: &Place, lasts: Duration) -> Result<(), Failure> {
+    report::subject("Single adds, 64 clients over HTTP/JSON, each synced before its answer");
     let server = place.serve()?;
     let (server_before, own_before) = (server.cpu()?, own_cpu());
     let load = closed_loop(&server.http, CLIENTS, lasts, |client, number| {
@@ -27,14 +27,14 @@ pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Re
             body,
         )
     })?;
-    report.rate("quipu, adds", load.calls, load.took, "20,000 /s");
-    report.latency("quipu, latency", &load.latencies, "p99 < 10 ms");
-    report.cpu(
+    report::rate("quipu, adds", load.calls, load.took, "20,000 /s");
+    report::latency("quipu, latency", &load.latencies, "p99 < 10 ms");
+    report::cpu(
         "quipu, server's CPU for an add, ingest included",
         server.cpu()?.saturating_sub(server_before),
         load.calls,
     );
-    report.cpu(
+    report::cpu(
         "load generator's CPU for an add",
         own_cpu().saturating_sub(own_before),
         load.calls,
@@ -43,12 +43,12 @@ pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Re
 
     let peer = Postgres::start(&place.directory)?;
     let load = postgres::single_statements(&peer, 16, lasts)?;
-    report.rate(
+    report::rate(
         "PostgreSQL, insert-if-new + upsert, 16 clients",
         load.calls,
         load.took,
         "",
     );
-    report.latency("PostgreSQL, latency", &load.latencies, "");
+    report::latency("PostgreSQL, latency", &load.latencies, "");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     http::{Client, Failure, now},
-    report::{Report, latencies},
+    report::{self, latencies},
     server::Place,
 };
 use hdrhistogram::Histogram;
@@ -14,8 +14,8 @@ const ADDERS: u64 = 16;
 const PROBES: u64 = 32;
 const ACCEPT_LIMIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Result<(), Failure> {
-    report.subject("Freshness: 10,000 active counters, 5,000 adds a second");
+pub(crate) fn measure(place: &Place, lasts: Duration) -> Result<(), Failure> {
+    report::subject("Freshness: 10,000 active counters, 5,000 adds a second");
     let server = place.serve()?;
     let before = server.cpu()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -42,13 +42,13 @@ pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Re
         Ok::<_, Failure>(waited)
     })?;
     let adds = PER_SECOND * lasts.as_secs();
-    report.figure("probes", &waited.len().to_string(), "");
-    report.latency(
+    report::figure("probes", &waited.len().to_string(), "");
+    report::latency(
         "complete after the acknowledgement",
         &waited,
         "p99 < 6 s (accept limit + 1 s)",
     );
-    report.cpu(
+    report::cpu(
         "quipu, server's CPU for an add at this pace",
         server.cpu()?.saturating_sub(before),
         adds,

@@ -3,15 +3,15 @@
 use crate::{
     http::{Failure, closed_loop, own_cpu},
     imports::{Shape, write_csv},
-    report::Report,
+    report,
     server::Place,
 };
 use std::time::Duration;
 
 const COUNTERS: u64 = 10_000;
 
-pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Result<(), Failure> {
-    report.subject("Reads, 64 clients over HTTP/JSON, 10,000 counters");
+pub(crate) fn measure(place: &Place, lasts: Duration) -> Result<(), Failure> {
+    report::subject("Reads, 64 clients over HTTP/JSON, 10,000 counters");
     let file = place.directory.join("counters.csv");
     write_csv(&file, 100_000, Shape::Uniform(COUNTERS))?;
     let server = place.serve()?;
@@ -28,14 +28,14 @@ pub(crate) fn measure(place: &Place, lasts: Duration, report: &mut Report) -> Re
             String::new(),
         )
     })?;
-    report.rate("quipu, reads", load.calls, load.took, "40,000 /s");
-    report.latency("quipu, latency", &load.latencies, "p99 < 2 ms");
-    report.cpu(
+    report::rate("quipu, reads", load.calls, load.took, "40,000 /s");
+    report::latency("quipu, latency", &load.latencies, "p99 < 2 ms");
+    report::cpu(
         "quipu, server's CPU for a read",
         server.cpu()?.saturating_sub(server_before),
         load.calls,
     );
-    report.cpu(
+    report::cpu(
         "load generator's CPU for a read",
         own_cpu().saturating_sub(own_before),
         load.calls,

@@ -3,7 +3,7 @@
 use crate::{
     http::{Client, Failure},
     peers::postgres::{self, Postgres},
-    report::{Report, per_second, thousands},
+    report::{self, per_second, thousands},
     server::{Place, Server},
 };
 use std::{
@@ -36,9 +36,9 @@ pub(crate) fn write_csv(path: &Path, rows: u64, shape: Shape) -> io::Result<()> 
     out.flush()
 }
 
-pub(crate) fn measure(place: &Place, rows: u64, report: &mut Report) -> Result<(), Failure> {
+pub(crate) fn measure(place: &Place, rows: u64) -> Result<(), Failure> {
     const COUNTERS: u64 = 10_000;
-    report.subject(&format!(
+    report::subject(&format!(
         "Import of {} rows into 10,000 counters",
         thousands(rows)
     ));
@@ -49,24 +49,24 @@ pub(crate) fn measure(place: &Place, rows: u64, report: &mut Report) -> Result<(
     let began = Instant::now();
     import(place, &server, &file)?;
     let took = began.elapsed();
-    report.rate(
+    report::rate(
         "quipu, adds acknowledged and durable",
         rows,
         took,
         "200,000 /s",
     );
     let complete = wait_until_complete(&server, COUNTERS, rows)?;
-    report.figure(
+    report::figure(
         "quipu, every count complete after the last ack",
         &format!("{complete:?}"),
         "",
     );
-    report.cpu(
+    report::cpu(
         "quipu, server's CPU for an event, all stages",
         server.cpu()?.saturating_sub(before),
         rows,
     );
-    report.figure(
+    report::figure(
         "quipu, peak memory",
         &format!("{} MiB", server.memory("VmHWM")?),
         "",
@@ -77,7 +77,7 @@ pub(crate) fn measure(place: &Place, rows: u64, report: &mut Report) -> Result<(
     let load = postgres::batches(&peer, 500, rows.min(1_000_000), COUNTERS)?;
     let rate = per_second(load.calls, load.took);
     let figure = format!("{} /s", thousands(rate));
-    report.figure(
+    report::figure(
         "PostgreSQL, same de-duplication, batches of 500",
         &figure,
         "",

@@ -12,7 +12,6 @@ mod restarts;
 mod server;
 
 use clap::{Parser, ValueEnum};
-use report::Report;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 /// Measures the one-process server. Build it first: `cargo build --release`
@@ -51,8 +50,8 @@ enum Subject {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let mut report = Report::start();
-    match measure(&args, &mut report) {
+    report::start();
+    match measure(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("quipu-bench: {error}");
@@ -61,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(args: &Args, report: &mut Report) -> Result<(), http::Failure> {
+fn measure(args: &Args) -> Result<(), http::Failure> {
     let all = [
         Subject::Import,
         Subject::Add,
@@ -84,11 +83,11 @@ fn measure(args: &Args, report: &mut Report) -> Result<(), http::Failure> {
             directory: directory.path().into(),
         };
         match subject {
-            Subject::Import => imports::measure(&place, args.rows, report)?,
-            Subject::Add => adds::measure(&place, lasts, report)?,
-            Subject::Get => gets::measure(&place, lasts, report)?,
-            Subject::Freshness => freshness::measure(&place, lasts, report)?,
-            Subject::Scale => restarts::measure(&place, report)?,
+            Subject::Import => imports::measure(&place, args.rows)?,
+            Subject::Add => adds::measure(&place, lasts)?,
+            Subject::Get => gets::measure(&place, lasts)?,
+            Subject::Freshness => freshness::measure(&place, lasts)?,
+            Subject::Scale => restarts::measure(&place)?,
         }
     }
     Ok(())

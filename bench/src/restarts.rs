@@ -3,7 +3,7 @@
 use crate::{
     http::Failure,
     imports::{Shape, import, wait_until_complete, write_csv},
-    report::{Report, thousands},
+    report::{self, thousands},
     server::{Place, bytes_on_disk},
 };
 use std::time::Duration;
@@ -11,8 +11,8 @@ use std::time::Duration;
 const COUNTERS: u64 = 1_000_000;
 const EVENTS: u64 = 10_000_000;
 
-pub(crate) fn measure(place: &Place, report: &mut Report) -> Result<(), Failure> {
-    report.subject("1,000,000 counters, then 10,000,000 events");
+pub(crate) fn measure(place: &Place) -> Result<(), Failure> {
+    report::subject("1,000,000 counters, then 10,000,000 events");
     let (counters, events) = (
         place.directory.join("counters"),
         place.directory.join("events"),
@@ -23,12 +23,12 @@ pub(crate) fn measure(place: &Place, report: &mut Report) -> Result<(), Failure>
     import(place, &server, &counters)?;
     let complete = wait_until_complete(&server, COUNTERS, COUNTERS)?;
     let (peak, now) = (server.memory("VmHWM")?, server.memory("VmRSS")?);
-    report.figure(
+    report::figure(
         "1,000,000 new counters complete after",
         &format!("{complete:?}"),
         "",
     );
-    report.figure(
+    report::figure(
         "memory, peak / now",
         &format!("{peak} / {now} MiB"),
         "300 MB",
@@ -37,7 +37,7 @@ pub(crate) fn measure(place: &Place, report: &mut Report) -> Result<(), Failure>
     import(place, &server, &events)?;
     wait_until_complete(&server, COUNTERS, EVENTS)?;
     let peak = server.memory("VmHWM")?;
-    report.figure(
+    report::figure(
         "memory, peak with 10,000,000 events",
         &format!("{peak} MiB"),
         "300 MB",
@@ -45,7 +45,7 @@ pub(crate) fn measure(place: &Place, report: &mut Report) -> Result<(), Failure>
     // Compactions end, and the log drops what was consumed.
     std::thread::sleep(Duration::from_secs(10));
     let bytes = bytes_on_disk(&place.data())?;
-    report.figure(
+    report::figure(
         "disk",
         &format!("{} B, {} B an event", thousands(bytes), bytes / EVENTS),
         "100 B an event",
@@ -53,12 +53,12 @@ pub(crate) fn measure(place: &Place, report: &mut Report) -> Result<(), Failure>
     server.kill()?;
     let server = place.serve()?;
     let started_in = server.started_in;
-    report.figure(
+    report::figure(
         "restart after kill -9, until it serves",
         &format!("{started_in:?}"),
         "3 s",
     );
     wait_until_complete(&server, COUNTERS, EVENTS)?;
-    report.figure("counts after the restart", "all exact", "");
+    report::figure("counts after the restart", "all exact", "");
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::{
 use postgres::{Client, NoTls};
 use std::{
     fs, io,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -18,6 +19,7 @@ use std::{
 pub(crate) struct Postgres {
     bin: PathBuf,
     directory: PathBuf,
+    port: u16,
 }
 
 const SCHEMA: &str = "
@@ -35,7 +37,7 @@ impl Postgres {
     /// Makes and starts a cluster below `parent`, with the settings that Debian ships.
     pub(crate) fn start(parent: &Path) -> Result<Self, Failure> {
         let bin = fs::read_dir("/usr/lib/postgresql")
-            .and_then(|versions| versions.collect::<Result<Vec<_>, _>>())
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .ok()
             .and_then(|versions| versions.iter().map(|it| it.path().join("bin")).max())
             .ok_or("PostgreSQL is not installed: apt-get install postgresql")?;
@@ -45,7 +47,13 @@ impl Postgres {
             .tempdir_in(parent)?
             .keep();
         let directory = directory.canonicalize()?;
-        let postgres = Self { bin, directory };
+        // A free port, so that no server of somebody else is in the way.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let postgres = Self {
+            bin,
+            directory,
+            port,
+        };
         let owned = Command::new("chown")
             .arg("postgres")
             .arg(&postgres.directory)
@@ -60,7 +68,7 @@ impl Postgres {
             .into_owned();
         postgres.tool("initdb", &["-D", &data, "-U", "postgres", "-A", "trust"])?;
         let options =
-            format!("-c listen_addresses=127.0.0.1 -c port={PORT} -c unix_socket_directories=''");
+            format!("-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories=''");
         postgres.tool(
             "pg_ctl",
             &[
@@ -95,13 +103,11 @@ impl Postgres {
 
     fn connect(&self) -> Result<Client, Failure> {
         Ok(Client::connect(
-            &format!("host=127.0.0.1 port={PORT} user=postgres"),
+            &format!("host=127.0.0.1 port={} user=postgres", self.port),
             NoTls,
         )?)
     }
 }
-
-const PORT: u16 = 15_432;
 
 impl Drop for Postgres {
     fn drop(&mut self) {
