@@ -1,1 +1,397 @@
-//! Part of the embedded node.
+//! The event store in one directory: a keyspace for each time slice.
+//!
+//! Reads run where they are called. They are answered from memory or the page cache within
+//! microseconds, and a hop to another thread would cost more than most of them; long ones give
+//! way now and then. Writes may wait for the disk, so they run elsewhere.
+
+use super::{
+    database::{StoreDatabase, blocking, store_error, unreadable},
+    keys,
+    slices::{Catalogue, Dataset, Slice},
+};
+use crate::ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError};
+use fjall::{Iter, Keyspace, KvPair, OwnedWriteBatch, PersistMode, UserKey, UserValue};
+use quipu_core::{
+    event::{CounterKey, EventKey, EventRow, StoredEvent},
+    slice::{EventBucket, SliceId, SliceLayout, Slicing, TimeBucket},
+    window::Window,
+};
+use std::{
+    fmt,
+    ops::Bound,
+    path::Path,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
+use tokio::task;
+
+/// Rows that were skipped because their slice is dropped (R19).
+const DROPPED_ROWS: &str = "quipu_event_store_rows_of_dropped_slices_total";
+
+const CACHE_BYTES: u64 = 48 << 20;
+
+/// A scan lets others run after this many rows, about half a millisecond.
+const ROWS_AT_A_TIME: usize = 1_024;
+
+/// Accepted events on the local disk. Cheap to clone.
+#[derive(Clone)]
+pub struct EmbeddedEventStore {
+    database: StoreDatabase,
+    slicing: Slicing,
+    catalogue: Arc<RwLock<Catalogue>>,
+}
+
+impl EmbeddedEventStore {
+    /// Opens or creates the store in a directory of its own. Blocks while it reads its journal.
+    ///
+    /// # Errors
+    /// When another process has it open, when it cannot be read, or when `dataset` contradicts
+    /// the slices that are stored.
+    pub fn open(dir: &Path, dataset: Dataset) -> Result<Self, StoreError> {
+        let database = StoreDatabase::open(dir, CACHE_BYTES)?;
+        let catalogue = Catalogue::open(database.clone(), dataset)?;
+        let catalogue = Arc::new(RwLock::new(catalogue));
+        Ok(Self {
+            database,
+            slicing: dataset.slicing,
+            catalogue,
+        })
+    }
+
+    fn catalogue(&self) -> RwLockReadGuard<'_, Catalogue> {
+        self.catalogue
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn change(
+        &self,
+        change: impl FnOnce(&mut Catalogue) -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let catalogue = Arc::clone(&self.catalogue);
+        let locked = move || change(&mut catalogue.write().unwrap_or_else(PoisonError::into_inner));
+        blocking(locked).await
+    }
+
+    /// The rows of a slice in the form that they are stored, in their order: neighbours in the
+    /// memtable are then written one after the other, which is twice as fast.
+    fn encode(&self, rows: &[EventRow]) -> Result<Vec<EncodedRow>, StoreError> {
+        let mut encoded = Vec::with_capacity(rows.len());
+        let (mut key, mut value) = (Vec::with_capacity(256), Vec::with_capacity(16));
+        let mut dropped = 0;
+        let mut current: Option<(SliceId, Arc<Slice>)> = None;
+        for row in rows {
+            let id = self.slicing.slice_of(row.event.key.event_time);
+            let slice = match current.take() {
+                Some((known, slice)) if known == id => slice,
+                _ => Arc::clone(
+                    self.catalogue()
+                        .get(id)
+                        .ok_or(StoreError::SliceNotReady(id))?,
+                ),
+            };
+            match (slice.state, &slice.rows) {
+                (SliceState::Ready, Some(rows)) => {
+                    key.clear();
+                    value.clear();
+                    keys::event_key(&mut key, row, slice.layout);
+                    keys::event_value(&mut value, row.event.mutation);
+                    let (key, value) = (UserKey::new(&key), UserValue::new(&value));
+                    encoded.push(EncodedRow {
+                        key,
+                        value,
+                        rows: rows.clone(),
+                    });
+                }
+                (SliceState::Dropped, _) => dropped += 1,
+                _ => return Err(StoreError::SliceNotReady(id)),
+            }
+            current = Some((id, slice));
+        }
+        if dropped > 0 {
+            metrics::counter!(DROPPED_ROWS).increment(dropped);
+        }
+        encoded.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(encoded)
+    }
+}
+impl fmt::Debug for EmbeddedEventStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedEventStore").finish_non_exhaustive()
+    }
+}
+
+struct EncodedRow {
+    key: UserKey,
+    value: UserValue,
+    rows: Keyspace,
+}
+
+impl EventStore for EmbeddedEventStore {
+    async fn write(&self, rows: &[EventRow]) -> Result<(), StoreError> {
+        let encoded = self.encode(rows)?;
+        let mut batch = OwnedWriteBatch::with_capacity(self.database.db().clone(), encoded.len())
+            .durability(Some(PersistMode::Buffer));
+        for row in encoded {
+            batch.insert(&row.rows, row.key, row.value);
+        }
+        blocking(move || batch.commit().map_err(store_error)).await
+    }
+
+    async fn sync(&self) -> Result<Durability, StoreError> {
+        self.database.sync().await?;
+        Ok(Durability::Durable)
+    }
+
+    /// A window that touches dropped slices is read without them: each counter's checkpoint
+    /// covered them before they were dropped (R18). So the window must start at a checkpoint of
+    /// the rollup store.
+    async fn scan(
+        &self,
+        counter: &CounterKey,
+        window: Window,
+        sink: &mut (dyn FnMut(StoredEvent) + Send),
+    ) -> Result<(), StoreError> {
+        let slices = self.catalogue().touched(window);
+        let prefix = keys::counter_key(counter);
+        let mut distinct = Distinct {
+            counter_len: prefix.len(),
+            last: None,
+            rows: 0,
+        };
+        for (id, slice) in slices {
+            let rows = match (slice.state, &slice.rows) {
+                (SliceState::Ready, Some(rows)) => rows,
+                (SliceState::Dropped, _) => continue,
+                (SliceState::Dropping, _) => return Err(being_dropped(id)),
+                _ => return Err(StoreError::SliceNotReady(id)),
+            };
+            let clipped = self.slicing.clip(window, id);
+            if slice.layout.event_buckets() == 1 {
+                // The buckets of the slice lie one behind the other: one range.
+                let first = slice.layout.time_bucket(clipped.after.succ());
+                let last = slice.layout.time_bucket(clipped.through);
+                let bounds = bounds(&prefix, first..=last, EventBucket(0), clipped);
+                distinct
+                    .drain(vec![Source::new(rows.range(bounds), 0)?], sink)
+                    .await?;
+                continue;
+            }
+            for bucket in slice.layout.touched(clipped) {
+                let sources = merged_sources(rows, &prefix, slice.layout, bucket, clipped)?;
+                distinct.drain(sources, sink).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {
+        let id = self.slicing.slice_of(key.event_time);
+        let Some(slice) = self.catalogue().get(id).map(Arc::clone) else {
+            return Ok(Lookup::Absent); // nothing was ever written to it
+        };
+        let rows = match (slice.state, &slice.rows) {
+            (SliceState::Ready, Some(rows)) => rows,
+            (SliceState::Dropping | SliceState::Dropped, _) => return Ok(Lookup::Dropped),
+            _ => return Err(StoreError::SliceNotReady(id)),
+        };
+        let mut identity = Vec::with_capacity(256);
+        keys::put_identity(&mut identity, counter, key, slice.layout);
+        let Some(first) = rows.prefix(&identity).next() else {
+            return Ok(Lookup::Absent);
+        };
+        let (row, value) = first.into_inner().map_err(store_error)?;
+        let counter_len = keys::counter_key(counter).len();
+        let decoded = keys::decode_event(&row, counter_len, &value)
+            .map_err(|error| unreadable("an event", &row, &error))?;
+        assert_eq!(
+            &decoded.event.key, key,
+            "only copies of an event start with its identity"
+        );
+        Ok(Lookup::Stored(decoded.event))
+    }
+
+    async fn slices(&self) -> Result<Vec<SliceInfo>, StoreError> {
+        Ok(self.catalogue().infos())
+    }
+
+    async fn prepare(&self, window: Window) -> Result<(), StoreError> {
+        if self.catalogue().is_prepared(window) {
+            return Ok(());
+        }
+        self.change(move |catalogue| catalogue.prepare(window))
+            .await
+    }
+
+    async fn drop_slice(&self, slice: SliceId) -> Result<(), StoreError> {
+        self.change(move |catalogue| catalogue.drop_slice(slice))
+            .await
+    }
+
+    async fn counters(
+        &self,
+        slice: SliceId,
+        after: Option<&CounterKey>,
+        limit: usize,
+    ) -> Result<Vec<CounterKey>, StoreError> {
+        let Some(rows) = self
+            .catalogue()
+            .get(slice)
+            .and_then(|slice| slice.rows.clone())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut from = after.map(behind).unwrap_or_default();
+        blocking(move || {
+            let mut counters = Vec::new();
+            while counters.len() < limit {
+                let Some(next) = rows.range(from..).next() else {
+                    break;
+                };
+                let key = next.key().map_err(store_error)?;
+                let counter = keys::take_counter(&mut &*key)
+                    .map_err(|error| unreadable("an event", &key, &error))?;
+                from = behind(&counter);
+                counters.push(counter);
+            }
+            Ok(counters)
+        })
+        .await
+    }
+}
+
+fn being_dropped(id: SliceId) -> StoreError {
+    StoreError::Unavailable(format!(
+        "time slice {} is being dropped; read the counter's checkpoint again, it covers the slice",
+        id.0
+    ))
+}
+
+/// The first possible key behind all rows of a counter.
+fn behind(counter: &CounterKey) -> Vec<u8> {
+    let mut key = keys::counter_key(counter);
+    let end = key
+        .last_mut()
+        .expect("a counter's key ends with a zero byte");
+    *end = 1;
+    key
+}
+
+/// The keys of a counter in these time buckets, in one event bucket, in a window.
+fn bounds(
+    counter: &[u8],
+    buckets: std::ops::RangeInclusive<TimeBucket>,
+    event_bucket: EventBucket,
+    window: Window,
+) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let at = |bucket, time| {
+        let mut key = Vec::with_capacity(counter.len() + 24);
+        key.extend_from_slice(counter);
+        keys::put_bucket(&mut key, bucket, event_bucket);
+        keys::put_event_time(&mut key, time);
+        key
+    };
+    let first = at(*buckets.start(), window.after.succ());
+    let mut end = at(*buckets.end(), window.through);
+    // Behind the time stands a token, and no UTF-8 holds this byte.
+    end.push(0xFF);
+    (Bound::Included(first), Bound::Excluded(end))
+}
+
+fn merged_sources(
+    rows: &Keyspace,
+    counter: &[u8],
+    layout: SliceLayout,
+    bucket: TimeBucket,
+    window: Window,
+) -> Result<Vec<Source>, StoreError> {
+    let source = |event_bucket| {
+        let mut start = counter.to_vec();
+        keys::put_bucket(&mut start, bucket, event_bucket);
+        let bounds = bounds(counter, bucket..=bucket, event_bucket, window);
+        Source::new(rows.range(bounds), start.len())
+    };
+    (0..layout.event_buckets())
+        .map(|bucket| source(EventBucket(bucket)))
+        .collect()
+}
+
+/// A range of rows with its next one.
+struct Source {
+    rows: Iter,
+    head: Option<KvPair>,
+    /// Where in its keys the total order begins.
+    order_from: usize,
+}
+
+impl Source {
+    fn new(rows: Iter, order_from: usize) -> Result<Self, StoreError> {
+        let mut source = Self {
+            rows,
+            head: None,
+            order_from,
+        };
+        source.advance()?;
+        Ok(source)
+    }
+
+    fn advance(&mut self) -> Result<Option<KvPair>, StoreError> {
+        let next = self.rows.next().map(fjall::Guard::into_inner).transpose();
+        Ok(std::mem::replace(
+            &mut self.head,
+            next.map_err(store_error)?,
+        ))
+    }
+
+    fn order(&self) -> Option<&[u8]> {
+        self.head.as_ref().map(|(key, _)| &key[self.order_from..])
+    }
+}
+
+/// Passes on the first of each event's copies, which lie one behind the other (R8).
+struct Distinct {
+    counter_len: usize,
+    /// The key of the last event passed on, and how much of it is the identity.
+    last: Option<(UserKey, usize)>,
+    rows: usize,
+}
+
+impl Distinct {
+    /// Feeds what the sources hold to `sink`, merged into the total order.
+    async fn drain(
+        &mut self,
+        mut sources: Vec<Source>,
+        sink: &mut (dyn FnMut(StoredEvent) + Send),
+    ) -> Result<(), StoreError> {
+        loop {
+            let waiting = sources.iter_mut().filter(|source| source.head.is_some());
+            let Some(next) = waiting.min_by(|a, b| a.order().cmp(&b.order())) else {
+                return Ok(());
+            };
+            if let Some((key, value)) = next.advance()? {
+                self.take(key, &value, sink)?;
+            }
+            self.rows += 1;
+            if self.rows.is_multiple_of(ROWS_AT_A_TIME) {
+                task::yield_now().await;
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        key: UserKey,
+        value: &[u8],
+        sink: &mut (dyn FnMut(StoredEvent) + Send),
+    ) -> Result<(), StoreError> {
+        if let Some((last, identity)) = &self.last
+            && key.starts_with(&last[..*identity])
+        {
+            return Ok(());
+        }
+        let decoded = keys::decode_event(&key, self.counter_len, value)
+            .map_err(|error| unreadable("an event", &key, &error))?;
+        self.last = Some((key, decoded.identity_len));
+        sink(decoded.event);
+        Ok(())
+    }
+}
