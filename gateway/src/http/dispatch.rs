@@ -1,0 +1,235 @@
+//! From a request to the call that it is, and from the answer to a response.
+
+use super::{
+    body,
+    error::render,
+    json::{
+        AddAndGetAnswer, AddBody, BatchAnswer, BatchBody, ClearBody, CountAnswer, ItemAnswer,
+        ItemBody, LookupAnswer, LookupBody, MutationAnswer, NamespacesAnswer, RawBatchBody,
+    },
+    path::{self, Call, Counter, NoCall},
+};
+use crate::{
+    Gateway, Probes, call,
+    failure::{Failure, reason},
+    metrics::Method,
+};
+use axum::{
+    body::Body,
+    http::{HeaderName, HeaderValue, Request, Response, header},
+};
+use quipu_adapters::ports::{
+    Cache, ControlPlane, EventStore, NamespaceRecord, Producer, RollupStore,
+};
+use quipu_schemas::timestamp::to_rfc3339;
+use serde::Serialize;
+use tonic::Code;
+
+/// When the newest change of a namespace took effect.
+const EFFECTIVE_FROM: HeaderName = HeaderName::from_static("quipu-effective-from");
+
+const INDEX: &str = include_str!("index.json");
+
+impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gateway<L, E, R, C, P> {
+    /// Answers any request that is not gRPC.
+    pub(crate) async fn http(&self, probes: &Probes, request: Request<Body>) -> Response<Body> {
+        let uri = request.uri().clone();
+        let call = match path::parse(request.method(), uri.path()) {
+            Ok(call) => call,
+            Err(no_call) => return refuse(&no_call),
+        };
+        let method = match &call {
+            Call::Index => return with_type("application/json", INDEX),
+            Call::Live => return with_type("text/plain", "live\n"),
+            Call::Metrics => return with_type("text/plain; version=0.0.4", (probes.metrics)()),
+            Call::Ready => {
+                return match self.ready().and_then(|()| (probes.ready)()) {
+                    Ok(()) => with_type("text/plain", "ready\n"),
+                    Err(why) => render(&Failure::unavailable(reason::NOT_READY, why)),
+                };
+            }
+            Call::ListNamespaces => Method::ListNamespaces,
+            Call::ApplyNamespace(_) => Method::ApplyNamespace,
+            Call::ShowNamespace(_) => Method::ShowNamespace,
+            Call::DeleteNamespace(_) => Method::DeleteNamespace,
+            Call::Get(_) => Method::Get,
+            Call::Add(_) => Method::Add,
+            Call::AddAndGet(_) => Method::AddAndGet,
+            Call::Clear(_) => Method::Clear,
+            Call::BatchAdd(_) => Method::BatchAdd,
+            Call::Lookup(_) => Method::Lookup,
+        };
+        let measured = self.meters.begin(&self.clock, method);
+        let answer = self.http_call(call, request).await;
+        measured.finish(
+            answer
+                .as_ref()
+                .map_or_else(|failure| failure.code, |_| Code::Ok),
+        );
+        answer.unwrap_or_else(|failure| render(&failure))
+    }
+
+    async fn http_call(
+        &self,
+        call: Call<'_>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
+        match call {
+            Call::Get(Counter { namespace, name }) => {
+                Ok(json(&CountAnswer::from(self.get(&namespace, &name).await?)))
+            }
+            Call::Add(counter) => self.http_add(&counter, request).await,
+            Call::AddAndGet(counter) => self.http_add_and_get(&counter, request).await,
+            Call::Clear(counter) => self.http_clear(&counter, request).await,
+            Call::BatchAdd(namespace) => self.http_batch_add(&namespace, request).await,
+            Call::Lookup(namespace) => self.http_lookup(&namespace, request).await,
+            Call::ApplyNamespace(name) => {
+                let body = body::read(request).await?;
+                Ok(document(&self.apply_namespace(&name, &body).await?))
+            }
+            Call::ShowNamespace(name) => Ok(document(&self.show_namespace(&name).await?)),
+            Call::DeleteNamespace(name) => {
+                self.delete_namespace(&name).await?;
+                Ok(with_type("application/json", "{}"))
+            }
+            Call::ListNamespaces => {
+                let records = self.list_namespaces().await?;
+                let namespaces = records.into_iter().map(|record| record.document).collect();
+                Ok(json(&NamespacesAnswer { namespaces }))
+            }
+            Call::Index | Call::Live | Call::Ready | Call::Metrics => {
+                unreachable!("answered before any call is measured")
+            }
+        }
+    }
+
+    async fn http_add(
+        &self,
+        counter: &Counter<'_>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
+        let body = body::read(request).await?;
+        let body = body::parse::<AddBody<'_>>(&body)?;
+        let applied = self
+            .mutate(&counter.namespace, body.request(&counter.name))
+            .await?;
+        Ok(json(&MutationAnswer::from(&applied)))
+    }
+
+    async fn http_add_and_get(
+        &self,
+        counter: &Counter<'_>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
+        let body = body::read(request).await?;
+        let body = body::parse::<AddBody<'_>>(&body)?;
+        let request = body.request(&counter.name);
+        let (applied, count) = self.add_and_get(&counter.namespace, request).await?;
+        let (applied, count) = ((&applied).into(), count.into());
+        Ok(json(&AddAndGetAnswer { applied, count }))
+    }
+
+    async fn http_clear(
+        &self,
+        counter: &Counter<'_>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
+        let body = body::read(request).await?;
+        let body = body::parse::<ClearBody<'_>>(&body)?;
+        let applied = self
+            .mutate(&counter.namespace, body.request(&counter.name))
+            .await?;
+        Ok(json(&MutationAnswer::from(&applied)))
+    }
+
+    async fn http_batch_add(
+        &self,
+        namespace: &str,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
+        let body = body::read(request).await?;
+        let items = batch_items(&body)?;
+        let requests = items.iter().map(|item| match item {
+            Ok(item) => Ok(item.request()),
+            Err(failure) => Err(failure.clone()),
+        });
+        let results = self.batch_add(namespace, requests.collect()).await?;
+        Ok(json(&BatchAnswer {
+            results: results.iter().map(ItemAnswer::from).collect(),
+        }))
+    }
+
+    async fn http_lookup(
+        &self,
+        namespace: &str,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
+        let body = body::read(request).await?;
+        let body = body::parse::<LookupBody<'_>>(&body)?;
+        let token = body.idempotency_token.request();
+        let outcome = self
+            .lookup(namespace, &body.counter_name, token, &body.item_key)
+            .await?;
+        Ok(json(&LookupAnswer::from(&outcome)))
+    }
+}
+
+/// The items of a batch. Only when one is bad are they read one by one, so that it fails alone.
+fn batch_items(body: &[u8]) -> Result<Vec<Result<ItemBody<'_>, Failure>>, Failure> {
+    if let Ok(batch) = serde_json::from_slice::<BatchBody<'_>>(body) {
+        return Ok(batch.items.into_iter().map(Ok).collect());
+    }
+    let batch = body::parse::<RawBatchBody<'_>>(body)?;
+    call::check_batch_size(batch.items.len())?;
+    let items = batch.items.into_iter().enumerate().map(|(at, item)| {
+        let item = body::parse::<ItemBody<'_>>(item.get().as_bytes());
+        item.map_err(|failure| failure.within(&format!("items[{at}]")))
+    });
+    Ok(items.collect())
+}
+
+fn refuse(no_call: &NoCall) -> Response<Body> {
+    match no_call {
+        NoCall::NotFound(message) => {
+            render(&Failure::new(Code::NotFound, reason::NO_SUCH_CALL, message))
+        }
+        NoCall::Undecodable { field, problem } => {
+            let message = format!("{field} in the path: {problem}");
+            render(&Failure::invalid(reason::INVALID_FIELD, message).at(*field))
+        }
+        NoCall::MethodNotAllowed(allow) => {
+            let message = format!("this path takes {allow} only");
+            let failure = Failure::new(Code::Unimplemented, reason::METHOD_NOT_ALLOWED, message);
+            let mut response = render(&failure);
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static(allow));
+            response
+        }
+    }
+}
+
+fn json<T: Serialize>(answer: &T) -> Response<Body> {
+    let bytes = serde_json::to_vec(answer).expect("text and numbers serialize");
+    with_type("application/json", bytes)
+}
+
+/// A namespace's document itself, so that what was read can be put back; what else is known of it
+/// stands in headers.
+fn document(record: &NamespaceRecord) -> Response<Body> {
+    let mut response = json(&record.document);
+    let text = |text: String| HeaderValue::try_from(text).expect("digits and quotes are allowed");
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, text(format!("\"{}\"", record.version)));
+    headers.insert(EFFECTIVE_FROM, text(to_rfc3339(record.effective_from)));
+    response
+}
+
+fn with_type(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    let content_type = HeaderValue::from_static(content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    response
+}

@@ -1,0 +1,9 @@
+//! HTTP/JSON: int64 as strings out and as strings or numbers in, times as RFC 3339.
+
+mod body;
+mod dispatch;
+mod error;
+mod json;
+mod path;
+
+pub(crate) use error::render;
