@@ -1,1 +1,1 @@
-//!
+//! Nothing: the tests of this package are its integration tests.

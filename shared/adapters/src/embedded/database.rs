@@ -17,6 +17,10 @@ use tokio::{sync::Mutex, task};
 /// bounds what has to be read again at the start.
 const JOURNAL_BYTES: u64 = 128 << 20;
 
+/// The engine's first worker only flushes, and it hands compactions on by sending them round: with
+/// no idle worker to take one, it spins. So there are more than can find work.
+const WORKERS: usize = 4;
+
 /// One database directory. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct StoreDatabase {
@@ -32,7 +36,7 @@ impl StoreDatabase {
         let opened = Database::builder(dir)
             .cache_size(cache_bytes)
             .max_journaling_size(JOURNAL_BYTES)
-            .worker_threads(2)
+            .worker_threads(WORKERS)
             .open();
         let db = opened.map_err(|error| match error {
             fjall::Error::Locked => StoreError::Unavailable(format!(

@@ -426,7 +426,13 @@ mod tests {
         let layout = SliceLayout::new(Duration::from_hours(24), 1).expect("valid");
         let mut value = Vec::new();
         event_value(&mut value, row.event.mutation);
-        assert_eq!(key_of(&row, layout).escape_ascii().to_string(), "GOLDEN");
+        assert_eq!(
+            key_of(&row, layout).escape_ascii().to_string(),
+            concat!(
+                r"\x00\x00\x00\x07views\x00\x82L\xdb\x80\x80\x06\n$\x18\x1e@\x00",
+                r"t\x00\xffk\x00\x01\x00\x01\x82\x01,\x81\x02\x83\x01\x11p",
+            )
+        );
         assert_eq!(value.escape_ascii().to_string(), r"\x00~\xfd");
     }
 }

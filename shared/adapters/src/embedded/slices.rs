@@ -12,8 +12,7 @@ use fjall::{
     CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode,
     compaction::Leveled,
     config::{
-        BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy,
-        FilterPolicyEntry, RestartIntervalPolicy,
+        BlockSizePolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
     },
 };
 use quipu_core::{
@@ -51,6 +50,9 @@ impl Default for Dataset {
 const MOST_SLICES_AT_ONCE: usize = 1_000;
 
 const MEMTABLE_BYTES: u64 = 16 << 20;
+
+/// Small tables keep each compaction short: while one runs, memtables wait to be flushed.
+const TABLE_BYTES: u64 = 16 << 20;
 
 /// One slice.
 #[derive(Clone)]
@@ -345,14 +347,17 @@ fn decode_entry(
     Ok((id, state, layout))
 }
 
-/// Rows are small, arrive once and leave with their slice.
+/// Rows are small, arrive once, are read by ranges only, and leave with their slice.
 fn row_options() -> KeyspaceCreateOptions {
-    let filter = BloomConstructionPolicy::BitsPerKey(8.0);
+    let plain = CompressionType::None;
     KeyspaceCreateOptions::default()
         .max_memtable_size(MEMTABLE_BYTES)
-        .data_block_size_policy(BlockSizePolicy::all(16 << 10))
+        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
+        // Most scans read a few rows. A larger block saves little: shared prefixes are cut anyway.
+        .data_block_size_policy(BlockSizePolicy::all(4 << 10))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(16))
-        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
-        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(filter)))
-        .compaction_strategy(Arc::new(Leveled::default()))
+        // The first levels are rewritten often and hold little; most rows lie in the others.
+        .data_block_compression_policy(CompressionPolicy::new([plain, plain, CompressionType::Lz4]))
+        // No range asks a filter.
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
 }
