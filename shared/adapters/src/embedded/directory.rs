@@ -54,6 +54,19 @@ impl From<LogError> for OpenError {
     }
 }
 
+impl OpenError {
+    /// What the engine says of a database in the data directory.
+    pub(super) fn engine(directory: &Path, error: fjall::Error) -> Self {
+        match error {
+            fjall::Error::Locked => Self::InUse {
+                directory: directory.to_owned(),
+                owner: "a part of which still runs".to_owned(),
+            },
+            other => Self::Engine(other),
+        }
+    }
+}
+
 impl From<StoreError> for OpenError {
     fn from(error: StoreError) -> Self {
         match error {

@@ -191,6 +191,12 @@ async fn fill(node: &Embedded, partition: u32, count: usize) {
     }
 }
 
+/// Segments are dropped after a group was answered, and before the next one is written.
+async fn sync_and_trim(node: &Embedded) {
+    append(node, 3, &["synced"]).await.unwrap();
+    append(node, 3, &["trimmed"]).await.unwrap();
+}
+
 #[tokio::test]
 async fn segments_are_dropped_only_below_the_committed_frontiers_of_all_partitions() {
     let directory = tempfile::tempdir().unwrap();
@@ -201,7 +207,7 @@ async fn segments_are_dropped_only_below_the_committed_frontiers_of_all_partitio
     let mut consumer = node.consumer(Topic::Events, "ingest");
     assigned(&mut consumer).await;
     consumer.commit(vec![(1, at(30))]).await.unwrap();
-    append(&node, 3, &["sync"]).await.unwrap();
+    sync_and_trim(&node).await;
     assert_eq!(
         node.log_segments(Topic::Events),
         8,
@@ -213,10 +219,10 @@ async fn segments_are_dropped_only_below_the_committed_frontiers_of_all_partitio
         8,
         "the commit is not synced"
     );
-    append(&node, 3, &["sync"]).await.unwrap();
+    sync_and_trim(&node).await;
     assert_eq!(node.log_segments(Topic::Events), 6);
     consumer.seek(0, 17);
-    let read = read_all(&mut consumer, 45).await;
+    let read = read_all(&mut consumer, 47).await;
     let first = read.iter().find(|(partition, _)| *partition == 0).unwrap();
     assert_eq!(first.1.offset, 17);
     drop((consumer, node));

@@ -37,11 +37,10 @@ use crate::{
 use directory::DirectoryLock;
 use log::{Beginning, Log, Store};
 use quipu_core::watermark::Watermarks;
-use std::path::Path;
+use std::{fmt, path::Path};
 
 /// An open data directory. Dropping it, once all that came from it is dropped, flushes and
 /// releases the directory.
-#[derive(Debug)]
 pub struct Embedded {
     // Fields are dropped in this order: the lock goes last.
     control: EmbeddedControlPlane,
@@ -49,7 +48,14 @@ pub struct Embedded {
     events: EmbeddedEventStore,
     rollups: EmbeddedRollupStore,
     cache: EmbeddedCache,
+    watermarks: WatermarkBoard,
     _lock: DirectoryLock,
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").finish_non_exhaustive()
+    }
 }
 
 impl Embedded {
@@ -71,9 +77,12 @@ impl Embedded {
         let registry = control::load(&store.control)?;
         let log = Log::start(store, &settings.log, clock, registry.newest())?;
         let control = EmbeddedControlPlane::new(registry, log.producer(), settings.dataset.retention);
+        let committed = log.committed(Topic::Events, "ingest");
+        let effective = committed.iter().map(|frontier| frontier.effective_time);
         Ok(Self {
             control,
             log,
+            watermarks: WatermarkBoard::new(Watermarks::new((0..).zip(effective))),
             events: EmbeddedEventStore::open(&directory.join("events"), settings.dataset)?,
             rollups: EmbeddedRollupStore::open(&directory.join("rollups"))?,
             cache: EmbeddedCache::new(settings.cache_bytes),
@@ -121,10 +130,8 @@ impl Embedded {
         self.control.clone()
     }
 
-    /// A board of the events topic's watermarks, as far as ingest has committed (R12).
+    /// The watermarks of the events topic (R12). They start from what ingest has committed.
     pub fn watermarks(&self) -> WatermarkBoard {
-        let committed = self.committed(Topic::Events, "ingest");
-        let partitions = (0..).zip(committed.iter().map(|frontier| frontier.effective_time));
-        WatermarkBoard::new(Watermarks::new(partitions))
+        self.watermarks.clone()
     }
 }

@@ -4,7 +4,8 @@ use super::{Embedded, EmbeddedSettings, OpenError};
 use crate::{
     clock::{Clock, ManualClock},
     ports::{
-        Appended, Body, ControlError, ControlPlane, LogError, NewRecord, Producer, Stamp, Topic,
+        Appended, Body, Committed, Consumer, ControlError, ControlPlane, LogError, NewRecord,
+        Producer, Stamp, Topic,
     },
 };
 use quipu_core::{name::Namespace, time::Micros};
@@ -63,8 +64,39 @@ fn a_directory_in_use_is_refused_and_free_again_after_the_drop() {
     let node = open(directory.path(), &clock);
     let second = Embedded::open(directory.path(), EmbeddedSettings::default(), clock.clone());
     assert!(matches!(second, Err(OpenError::InUse { .. })), "{second:?}");
+    let consumer = node.consumer(Topic::Events, "ingest");
     drop(node);
+    let second = Embedded::open(directory.path(), EmbeddedSettings::default(), clock.clone());
+    assert!(matches!(second, Err(OpenError::InUse { .. })), "{second:?}");
+    drop(consumer);
     open(directory.path(), &clock);
+}
+
+#[tokio::test]
+async fn watermarks_start_from_what_ingest_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (clock, _) = clock();
+    let node = open(directory.path(), &clock);
+    assert_eq!(node.watermarks().low(), START);
+    append(&node, 0, &["a"]).await.unwrap();
+    let mut consumer = node.consumer(Topic::Events, "ingest");
+    let later = START + Duration::from_secs(9);
+    let frontier = Committed {
+        next_offset: 1,
+        effective_time: later,
+    };
+    consumer.commit(vec![(0, frontier)]).await.unwrap();
+    drop((consumer, node));
+    let node = open(directory.path(), &clock);
+    let watermarks = node.watermarks().subscribe().borrow().clone();
+    let expected = [(0, later), (1, START), (2, START), (3, START)];
+    assert_eq!(watermarks.iter().collect::<Vec<_>>(), expected);
+    node.watermarks().publish(1, later);
+    assert_ne!(
+        *node.watermarks().subscribe().borrow(),
+        watermarks,
+        "all boards are one"
+    );
 }
 
 #[tokio::test]

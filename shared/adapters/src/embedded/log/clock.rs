@@ -44,9 +44,10 @@ impl LogClock {
         let checked = self.guard.check(reading.wall, reading.steady);
         if checked.is_err() != self.stopped {
             self.stopped = checked.is_err();
-            match &checked {
-                Err(jumped) => tracing::error!("the log stopped: {jumped}"),
-                Ok(_) => tracing::warn!("the log goes on: the machine's clock is back"),
+            if let Err(jumped) = &checked {
+                tracing::error!("the log stopped: {jumped}");
+            } else {
+                tracing::warn!("the log goes on: the machine's clock is back");
             }
         }
         self.last = self.last.max(checked?);

@@ -117,9 +117,9 @@ impl Group {
     /// Answers everybody: it is written, and synced if it appended anything.
     pub(super) fn succeed(self, append_time: Micros) {
         for (mut places, answer, _charge) in self.appends {
-            places
-                .iter_mut()
-                .for_each(|place| place.append_time = append_time);
+            for place in &mut places {
+                place.append_time = append_time;
+            }
             answer.send(Ok(places)).ok();
         }
         for answer in self.commits {

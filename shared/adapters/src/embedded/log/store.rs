@@ -66,7 +66,8 @@ impl Store {
             .worker_threads(1)
             .max_journaling_size(JOURNALS)
             .journal_compression(fjall::CompressionType::None)
-            .open()?;
+            .open()
+            .map_err(|error| OpenError::engine(dir, error))?;
         let kept = || KeyspaceCreateOptions::default().max_memtable_size(KEPT_MEMTABLE);
         let meta = db.keyspace("meta", kept)?;
         let control = db.keyspace("control", kept)?;
