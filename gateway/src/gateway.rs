@@ -122,7 +122,10 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
 
     pub(crate) fn view(&self, namespace: &str) -> Result<View, Failure> {
         let namespace = Namespace::new(namespace)?;
-        let (moment, book) = (self.moment(), self.book());
+        // In this order: the book then has every change that was in effect at the watermark, so
+        // that nothing is taken for closed by limits that no longer hold.
+        let moment = self.moment();
+        let book = self.book();
         let life = machine::find(&book, namespace.as_str(), moment)
             .map_err(|why| Failure::no_namespace(namespace.as_str(), why))?;
         let rollup = book

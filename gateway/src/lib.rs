@@ -30,3 +30,8 @@ pub use gateway::{Gateway, Ports, Settings};
 pub use read::EventOutcome;
 pub use router::{Probes, router};
 pub use serve::{Limits, serve};
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

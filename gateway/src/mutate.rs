@@ -18,6 +18,7 @@ use quipu_core::{
     name::CounterName,
 };
 use quipu_schemas::event::{self, CheckedEvent};
+use tonic::Code;
 use uuid::Uuid;
 
 /// How many late items of one batch are looked up at the same time.
@@ -86,10 +87,12 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     ) -> Result<Vec<Result<Applied, Failure>>, Failure> {
         let view = self.view(namespace)?;
         call::check_batch_size(items.len())?;
-        let prepare = |item: Result<_, _>| item.and_then(|item| prepare(&view, item));
-        let checked = items
-            .into_iter()
-            .map(|item| prepare(item).inspect_err(count_refused));
+        let checked = items.into_iter().enumerate().map(|(at, item)| {
+            let prepared = item.and_then(|item| prepare(&view, item));
+            prepared
+                .map_err(|failure| in_item(at, failure))
+                .inspect_err(count_refused)
+        });
         Ok(self.mutate_all(&view, checked.collect()).await)
     }
 
@@ -235,6 +238,15 @@ fn record(event: &CheckedEvent, partitions: u32) -> NewRecord {
     NewRecord {
         partition: key::partition(key::route(&key), partitions),
         body: Body::value(event::encode(event)),
+    }
+}
+
+/// The failure of an item, with the place of a field that is to blame in the whole request.
+fn in_item(at: usize, failure: Failure) -> Failure {
+    if failure.code == Code::InvalidArgument {
+        failure.within(&format!("items[{at}]"))
+    } else {
+        failure
     }
 }
 

@@ -77,7 +77,7 @@ pub async fn serve(
     limits: Limits,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    listener.local_addr()?;
+    tracing::info!(address = %listener.local_addr()?, "listening");
     let shared = Arc::new(Shared {
         router,
         limits,

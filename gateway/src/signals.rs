@@ -30,7 +30,8 @@ pub(crate) struct Queued {
 /// The sending end.
 pub(crate) struct Signals {
     queue: mpsc::Sender<Queued>,
-    /// When each counter was last signalled by a stale read, in steady milliseconds; 0 for never.
+    /// The steady millisecond after which each counter was last signalled by a stale read; 0 for
+    /// never.
     recent: Cache<CounterKey, Arc<AtomicU64>>,
 }
 
@@ -54,7 +55,9 @@ impl Signals {
 
     /// Signals a counter whose checkpoint is stale, at most once a second.
     pub(crate) fn stale(&self, namespace: Namespace, counter: CounterKey, steady: Duration) {
-        let now = u64::try_from(steady.as_millis()).unwrap_or(u64::MAX).max(1);
+        let now = u64::try_from(steady.as_millis())
+            .unwrap_or(u64::MAX)
+            .saturating_add(1);
         let last = match self.recent.get_or_insert_with(&counter, || {
             Ok::<_, std::convert::Infallible>(Arc::new(AtomicU64::new(0)))
         }) {

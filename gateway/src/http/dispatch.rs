@@ -181,11 +181,11 @@ fn batch_items(body: &[u8]) -> Result<Vec<Result<ItemBody<'_>, Failure>>, Failur
     }
     let batch = body::parse::<RawBatchBody<'_>>(body)?;
     call::check_batch_size(batch.items.len())?;
-    let items = batch.items.into_iter().enumerate().map(|(at, item)| {
-        let item = body::parse::<ItemBody<'_>>(item.get().as_bytes());
-        item.map_err(|failure| failure.within(&format!("items[{at}]")))
-    });
-    Ok(items.collect())
+    Ok(batch
+        .items
+        .into_iter()
+        .map(|item| body::parse(item.get().as_bytes()))
+        .collect())
 }
 
 fn refuse(no_call: &NoCall) -> Response<Body> {

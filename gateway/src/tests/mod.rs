@@ -1,0 +1,4 @@
+mod grpc;
+mod http;
+mod limits;
+mod machine;
