@@ -30,14 +30,32 @@ pub struct Incarnation {
     deleted_at: Option<Micros>,
 }
 
-/// A change to the history that would not keep it ordered in effective time.
+/// Why a change was refused: it would have changed verdicts that were given already, or mixed two
+/// lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a policy change effective at {at} must come after the last one, effective at {last}")]
-pub struct OutOfOrder {
-    /// When the change was to take effect.
-    pub at: Micros,
-    /// When the last change took effect.
-    pub last: Micros,
+pub enum ChangeError {
+    /// The history would not stay ordered in effective time.
+    #[error("a policy change effective at {at} must come after the last one, effective at {last}")]
+    OutOfOrder {
+        /// When the change was to take effect.
+        at: Micros,
+        /// When the last change took effect.
+        last: Micros,
+    },
+    /// A life that has ended is never changed or ended again.
+    #[error("the namespace was deleted at {0}; make it again to change it")]
+    Deleted(Micros),
+    /// A new life was to begin in one that has not ended.
+    #[error("the namespace exists; delete it before it is made again")]
+    Exists,
+    /// Numbers of lives rise, so that storage never mixes two (R10).
+    #[error("incarnation {id:?} must have a larger number than the last one, {last:?}")]
+    IdNotNew {
+        /// The number of the new life.
+        id: NamespaceId,
+        /// The number of the newest life so far.
+        last: NamespaceId,
+    },
 }
 
 impl Incarnation {
@@ -81,30 +99,28 @@ impl Incarnation {
     }
 
     /// Changes the limits from `from` on.
-    pub fn change(&mut self, from: Micros, limits: Limits) -> Result<(), OutOfOrder> {
+    pub fn change(&mut self, from: Micros, limits: Limits) -> Result<(), ChangeError> {
         self.check_after_last(from)?;
         self.versions.push(LimitsVersion { from, limits });
         Ok(())
     }
 
     /// Ends this life at `at`.
-    pub fn delete(&mut self, at: Micros) -> Result<(), OutOfOrder> {
+    pub fn delete(&mut self, at: Micros) -> Result<(), ChangeError> {
         self.check_after_last(at)?;
         self.deleted_at = Some(at);
         Ok(())
     }
 
-    fn last_change(&self) -> Micros {
+    fn check_after_last(&self, at: Micros) -> Result<(), ChangeError> {
+        if let Some(deleted) = self.deleted_at {
+            return Err(ChangeError::Deleted(deleted));
+        }
         let last = self.versions[self.versions.len() - 1].from;
-        self.deleted_at.map_or(last, |deleted| deleted.max(last))
-    }
-
-    fn check_after_last(&self, at: Micros) -> Result<(), OutOfOrder> {
-        let last = self.last_change();
         if at > last {
             Ok(())
         } else {
-            Err(OutOfOrder { at, last })
+            Err(ChangeError::OutOfOrder { at, last })
         }
     }
 
@@ -242,15 +258,17 @@ impl NamespaceHistory {
     }
 
     /// Starts a new life after the last one was deleted.
-    pub fn recreate(&mut self, life: Incarnation) -> Result<(), OutOfOrder> {
+    pub fn recreate(&mut self, life: Incarnation) -> Result<(), ChangeError> {
         let newest = self.newest_mut();
-        let last = newest.last_change();
+        let (id, at) = (life.id, life.created_at());
+        let last = newest.deleted_at.ok_or(ChangeError::Exists)?;
         // Two lives may touch (created at the moment of deletion) but never overlap.
-        if newest.deleted_at.is_none() || life.created_at() < last {
-            return Err(OutOfOrder {
-                at: life.created_at(),
-                last,
-            });
+        if at < last {
+            return Err(ChangeError::OutOfOrder { at, last });
+        }
+        if id <= newest.id {
+            let last = newest.id;
+            return Err(ChangeError::IdNotNew { id, last });
         }
         self.lives.push(life);
         Ok(())

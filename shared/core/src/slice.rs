@@ -70,7 +70,9 @@ impl Slicing {
 
     /// The last moment of a slice.
     pub fn last(self, slice: SliceId) -> Micros {
-        self.start(SliceId(slice.0 + 1)).pred()
+        let next = (i128::from(slice.0) + 1) * i128::from(self.slice_micros);
+        // The newest slice ends where time does.
+        i64::try_from(next - 1).map_or(Micros::MAX, Micros::new)
     }
 
     /// The slices that a window touches, oldest first. None for an empty window.

@@ -27,8 +27,9 @@ impl Micros {
     /// A moment from seconds and nanoseconds since the Unix epoch, floored to microseconds.
     /// `None` when it does not fit.
     pub fn from_unix(seconds: i64, nanos: i32) -> Option<Self> {
-        let micros = i64::from(nanos).div_euclid(1_000);
-        Some(Self(seconds.checked_mul(1_000_000)?.checked_add(micros)?))
+        let micros = i128::from(nanos).div_euclid(1_000);
+        let micros = i128::from(seconds) * 1_000_000 + micros;
+        i64::try_from(micros).ok().map(Self)
     }
 
     /// Seconds since the Unix epoch, floored, and the nanoseconds on top of them.
