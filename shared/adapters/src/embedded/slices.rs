@@ -361,3 +361,103 @@ fn row_options() -> KeyspaceCreateOptions {
         // No range asks a filter.
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_core::time::Micros;
+    use std::path::Path;
+
+    fn open(dir: &Path, dataset: Dataset) -> Result<Catalogue, StoreError> {
+        Catalogue::open(StoreDatabase::open(dir, 1 << 20)?, dataset)
+    }
+
+    fn days(first: i64, last: i64) -> Window {
+        let slicing = Dataset::default().slicing;
+        Window {
+            after: slicing.start(SliceId(first)).pred(),
+            through: slicing.last(SliceId(last)),
+        }
+    }
+
+    #[test]
+    fn a_crash_in_any_state_is_finished_at_the_next_open() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let layout = Dataset::default().layout;
+        {
+            let mut catalogue = open(dir.path(), Dataset::default()).expect("opens");
+            catalogue.prepare(days(2, 5)).expect("prepared");
+            // As if the process had died: before the rows were made, before they were ready,
+            // before they were deleted, and before they were noted as deleted.
+            catalogue
+                .set(SliceId(1), SliceState::Creating, layout, None)
+                .expect("set");
+            catalogue
+                .set(SliceId(2), SliceState::Creating, layout, None)
+                .expect("set");
+            catalogue
+                .set(SliceId(3), SliceState::Dropping, layout, None)
+                .expect("set");
+            catalogue.drop_slice(SliceId(4)).expect("dropped");
+            catalogue
+                .set(SliceId(4), SliceState::Dropping, layout, None)
+                .expect("set");
+        }
+        let catalogue = open(dir.path(), Dataset::default()).expect("opens again");
+        let states: Vec<_> = catalogue
+            .infos()
+            .iter()
+            .map(|info| (info.id.0, info.state))
+            .collect();
+        let expected = [
+            (1, SliceState::Ready),
+            (2, SliceState::Ready),
+            (3, SliceState::Dropped),
+            (4, SliceState::Dropped),
+            (5, SliceState::Ready),
+        ];
+        assert_eq!(states, expected);
+        for (id, state) in expected {
+            let exists = catalogue
+                .database
+                .db()
+                .keyspace_exists(&rows_name(SliceId(id)));
+            assert_eq!(exists, state == SliceState::Ready, "rows of slice {id}");
+        }
+    }
+
+    #[test]
+    fn another_slice_length_is_refused() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        drop(open(dir.path(), Dataset::default()).expect("opens"));
+        let slicing = Slicing::new(Duration::from_hours(1)).expect("a valid length");
+        let refused = open(
+            dir.path(),
+            Dataset {
+                slicing,
+                ..Dataset::default()
+            },
+        )
+        .err();
+        let text = refused.expect("refused").to_string();
+        assert!(
+            text.contains("86400000000") && text.contains("3600000000"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_window_without_a_beginning_is_refused() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut catalogue = open(dir.path(), Dataset::default()).expect("opens");
+        let window = Window {
+            after: Micros::MIN,
+            through: Micros::new(0),
+        };
+        assert!(!catalogue.is_prepared(window));
+        assert!(matches!(
+            catalogue.prepare(window),
+            Err(StoreError::Damaged(_))
+        ));
+    }
+}

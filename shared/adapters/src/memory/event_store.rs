@@ -186,3 +186,70 @@ impl EventStore for MemoryEventStore {
         Ok(counters.take(limit).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_core::{
+        event::{LogPosition, Mutation, NamespaceId},
+        name::{CounterName, ItemKey, Token},
+        time::Micros,
+    };
+    use std::time::Duration;
+
+    fn copy(offset: u64) -> EventRow {
+        let event_time = Micros::new(1);
+        let name = CounterName::new("a").expect("valid");
+        let event_id = Token::new("t").expect("valid");
+        let item_key = ItemKey::new("").expect("valid");
+        EventRow {
+            counter: CounterKey {
+                namespace: NamespaceId(1),
+                name,
+            },
+            event: StoredEvent {
+                key: EventKey {
+                    event_time,
+                    event_id,
+                    item_key,
+                },
+                mutation: Mutation::Add(1),
+                source: LogPosition {
+                    effective_time: event_time,
+                    partition: 0,
+                    offset,
+                },
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn a_crash_takes_back_what_was_not_synced_and_the_next_sync_says_so() {
+        let slicing = Slicing::new(Duration::from_secs(1)).expect("valid");
+        let store = MemoryEventStore::new(slicing);
+        let window = Window {
+            after: Micros::new(-1),
+            through: Micros::new(9),
+        };
+        store.prepare(window).await.expect("prepared");
+        let [late, early] = [copy(7), copy(3)];
+        store
+            .write(std::slice::from_ref(&late))
+            .await
+            .expect("written");
+        assert_eq!(store.sync().await.expect("synced"), Durability::Durable);
+        store
+            .write(std::slice::from_ref(&early))
+            .await
+            .expect("written");
+        let found = || store.lookup(&late.counter, &late.event.key);
+        assert_eq!(found().await.expect("found"), Lookup::Stored(early.event));
+        store.crash();
+        assert_eq!(
+            found().await.expect("found"),
+            Lookup::Stored(late.event.clone())
+        );
+        assert_eq!(store.sync().await.expect("synced"), Durability::Lost);
+        assert_eq!(store.sync().await.expect("synced"), Durability::Durable);
+    }
+}
