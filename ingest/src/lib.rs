@@ -10,5 +10,5 @@ mod process;
 mod run;
 pub mod ticks;
 
-pub use process::IngestError;
+pub use process::{IngestError, Processed, make_durable};
 pub use run::{Ports, Settings, run};

@@ -25,7 +25,7 @@ pub enum IngestError {
 }
 
 /// What became of a batch.
-pub(crate) enum Processed {
+pub enum Processed {
     /// Durable and signalled.
     Done(Vec<DecidedRange>),
     /// The store lost writes: go back to the committed frontiers.
@@ -35,7 +35,7 @@ pub(crate) enum Processed {
 /// R11, R12 and R17 in their order: rows and dead letters acknowledged, then durable, then the
 /// signals; the caller commits and moves the watermark only after that. Waits as long as the
 /// stores are away: lag delays counts, it never loses them.
-pub(crate) async fn make_durable<L: Producer, E: EventStore>(
+pub async fn make_durable<L: Producer, E: EventStore>(
     log: L,
     store: E,
     policy: Arc<PolicyBook>,

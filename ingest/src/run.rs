@@ -144,6 +144,7 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
                 for partition in partitions {
                     self.machine.revoke(partition);
                     self.ticks.not_at_end(partition);
+                    self.stalled.remove(&partition);
                 }
             }
             Ok(Polled::Records { partition, records }) => self.on_records(partition, records),
@@ -176,8 +177,11 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         if !self.open.is_empty() {
             self.open_since.get_or_insert_with(Instant::now);
         }
-        if let Err(stalled) = decided {
-            self.stall(partition, stalled);
+        match decided {
+            Ok(()) => {
+                self.stalled.remove(&partition);
+            }
+            Err(stalled) => self.stall(partition, stalled),
         }
     }
 
@@ -256,7 +260,6 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         }
         let now = self.ports.clock.now();
         for (partition, frontier) in frontiers {
-            self.stalled.remove(&partition);
             self.ports
                 .watermarks
                 .publish(partition, frontier.effective_time);
