@@ -28,7 +28,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
     }
 
     /// Stores parked rows with the last writes that they stand for. Returns whether all were.
-    async fn park(&self, rows: &BTreeMap<u32, Vec<Parked>>) -> bool {
+    async fn park(&mut self, rows: &BTreeMap<u32, Vec<Parked>>) -> bool {
         let rollups = &self.ports.stores.rollups;
         for (partition, rows) in rows {
             let writes = rows
