@@ -313,3 +313,37 @@ async fn consumers_that_lag_behind_memory_read_the_same_from_disk() {
         1_234
     );
 }
+
+#[tokio::test]
+async fn groups_over_all_partitions_keep_every_segment_s_offsets_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let (clock, _) = clock();
+    let node = open(directory.path(), &clock);
+    let record = |number: u32| NewRecord {
+        partition: number % 4,
+        body: Body::value(format!("{number:0400}")),
+    };
+    for group in 0..50 {
+        let records = (group * 10..group * 10 + 10).map(record).collect();
+        node.producer()
+            .append(Topic::Events, records)
+            .await
+            .unwrap();
+    }
+    assert!(node.log_segments(Topic::Events) > 20);
+    drop(node);
+    let node = open(directory.path(), &clock);
+    let mut consumer = node.consumer(Topic::Events, "ingest");
+    let read = read_all(&mut consumer, 500).await;
+    for partition in 0..4 {
+        let of_partition = read.iter().filter(|(at, _)| *at == partition);
+        let bodies = of_partition.map(|(_, record)| record.body.clone());
+        let expected = (0..500)
+            .map(record)
+            .filter(|record| record.partition == partition);
+        assert!(
+            bodies.eq(expected.map(|record| record.body)),
+            "partition {partition}"
+        );
+    }
+}

@@ -93,17 +93,15 @@ impl Group {
         &self.frontiers
     }
 
-    /// Takes the records of a topic out, by partition, with the offsets of the first ones.
-    pub(super) fn take_bodies(
-        &mut self,
-        topic: Topic,
-    ) -> impl Iterator<Item = (u32, u64, Vec<Body>)> + use<> {
+    /// Takes the records of a topic out: by partition, with the offset of the first one.
+    pub(super) fn take_bodies(&mut self, topic: Topic) -> Vec<(u32, u64, Vec<Body>)> {
         let topic = usize::from(topic_number(topic));
         let bodies = std::mem::take(&mut self.bodies[topic]);
-        let placed = (0..).zip(self.ends[topic].clone()).zip(bodies);
+        let placed = (0..).zip(&self.ends[topic]).zip(bodies);
+        let placed = placed.filter(|(_, bodies)| !bodies.is_empty());
         placed
-            .filter(|(_, bodies)| !bodies.is_empty())
-            .map(|((partition, base), bodies)| (partition, base, bodies))
+            .map(|((partition, base), bodies)| (partition, *base, bodies))
+            .collect()
     }
 
     /// Drops the appends, which were not stamped; the commits stay.

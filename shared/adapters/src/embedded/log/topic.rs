@@ -78,6 +78,27 @@ impl TopicLog {
         segments.back().expect("a topic has a segment").clone()
     }
 
+    /// The oldest segment and the offsets where it ends, unless it is still appended to.
+    pub(super) fn oldest_sealed(&self) -> Option<(Segment, Vec<u64>)> {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        Some((segments.front()?.clone(), segments.get(1)?.starts.clone()))
+    }
+
+    /// The segment that holds an offset of a partition, if it was not dropped.
+    fn segment_of(&self, partition: usize, offset: u64) -> Result<Keyspace, LogError> {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let after = segments.partition_point(|segment| segment.starts[partition] <= offset);
+        let Some(at) = after.checked_sub(1) else {
+            return Err(LogError::Damaged(format!(
+                "offset {offset} of {} partition {partition} is asked for, but the log begins at \
+                 {}: what lay before was finished and dropped",
+                topic_name(self.topic),
+                segments[0].starts[partition]
+            )));
+        };
+        Ok(segments[at].keyspace.clone())
+    }
+
     /// Appends to this segment from now on.
     pub(super) fn push_segment(&self, segment: Segment) {
         self.segments
@@ -103,23 +124,10 @@ impl TopicLog {
         end: u64,
         bytes: usize,
     ) -> Result<Vec<Record>, LogError> {
-        let name = topic_name(self.topic);
-        let at = partition as usize;
-        let segments = self.segments();
-        let segment = segments
-            .iter()
-            .rev()
-            .find(|segment| segment.starts[at] <= offset);
-        let segment = segment.ok_or_else(|| {
-            let first = segments[0].starts[at];
-            LogError::Damaged(format!(
-                "offset {offset} of {name} partition {partition} is asked for, but the log \
-                 begins at {first}: what lay before was finished and dropped"
-            ))
-        })?;
+        let segment = self.segment_of(partition as usize, offset)?;
         let mut records = Vec::new();
         let (mut next, mut read) = (offset, 0);
-        for entry in batches_from(&segment.keyspace, partition, offset)? {
+        for entry in batches_from(&segment, partition, offset)? {
             let (key, value) = entry.into_inner().map_err(damaged)?;
             read += value.len();
             let batch = decode_batch(&key, Bytes::copy_from_slice(&value))?;
@@ -136,8 +144,10 @@ impl TopicLog {
         let visible = records.partition_point(|record| record.offset < end);
         records.truncate(visible);
         if records.is_empty() {
-            let text = format!("offset {offset} of {name} partition {partition} is missing");
-            return Err(LogError::Damaged(text));
+            return Err(LogError::Damaged(format!(
+                "offset {offset} of {} partition {partition} is missing",
+                topic_name(self.topic)
+            )));
         }
         Ok(records)
     }

@@ -129,21 +129,23 @@ impl Writer {
         let mut written = Vec::new();
         for topic in stamp.map_or(&[][..], |_| &TOPICS) {
             let append_time = stamp.expect("topics are written only with a time");
-            for (partition, base, bodies) in group.take_bodies(*topic) {
-                self.roll_when_full(&mut to, *topic, append_time)?;
+            let placed = group.take_bodies(*topic);
+            if placed.is_empty() {
+                continue;
+            }
+            // Before any record of the group: a segment starts at the ends that are published.
+            self.roll_when_full(&mut to, *topic, append_time)?;
+            let segment = self.store.topic(*topic).newest().keyspace;
+            for (partition, base, bodies) in placed {
                 let value = encode_batch(append_time, &bodies);
                 self.filled[usize::from(topic_number(*topic))] += value.len() as u64;
-                let segment = self.store.topic(*topic).newest().keyspace;
                 to.insert(&segment, batch_key(partition, base), value);
-                written.push((
-                    *topic,
-                    partition,
-                    Batch {
-                        base,
-                        append_time,
-                        bodies,
-                    },
-                ));
+                let batch = Batch {
+                    base,
+                    append_time,
+                    bodies,
+                };
+                written.push((*topic, partition, batch));
             }
         }
         to.commit()?;
@@ -207,17 +209,13 @@ impl Writer {
                 continue;
             };
             let log = self.store.topic(topic);
-            let segments = log.segments();
-            if segments.len() == 1 {
-                continue;
-            }
-            let committed = self.store.committed(topic, &group.into());
-            for (oldest, next) in segments.iter().zip(segments.iter().skip(1)) {
-                let mut passed = committed.iter().zip(&next.starts);
-                if !passed.all(|(frontier, start)| frontier.next_offset >= *start) {
+            while let Some((oldest, ends)) = log.oldest_sealed() {
+                let committed = self.store.committed(topic, &group.into());
+                let mut passed = committed.iter().zip(&ends);
+                if !passed.all(|(frontier, end)| frontier.next_offset >= *end) {
                     break;
                 }
-                if let Err(error) = self.store.db.delete_keyspace(oldest.keyspace.clone()) {
+                if let Err(error) = self.store.db.delete_keyspace(oldest.keyspace) {
                     tracing::warn!("a finished segment could not be dropped yet: {error}");
                     break;
                 }
