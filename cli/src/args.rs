@@ -1,0 +1,169 @@
+//! The command line.
+
+pub(crate) use crate::args_import::ImportArgs;
+use crate::commands::exit;
+use clap::{ArgAction, Args, Parser, Subcommand};
+use quipu_core::time::Micros;
+use quipu_schemas::timestamp;
+use std::{path::PathBuf, time::Duration};
+
+/// Counts events exactly: a server, and the client verbs for it.
+#[derive(Debug, Parser)]
+#[command(name = "quipu", version, propagate_version = true, after_long_help = exit::help(ROOT))]
+pub(crate) struct Cli {
+    /// Say more on standard error; twice for everything. `QUIPU_LOG` overrides it.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const ROOT: &str = "  quipu add page_views --namespace web
+  quipu get page_views --namespace web
+  quipu import flights.csv.gz --namespace demo --counter 'flights/{carrier}/{origin}'";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Add to a counter, once, however often it has to be tried.
+    #[command(after_long_help = exit::help(ADD))]
+    Add(AddArgs),
+    /// Read a counter.
+    #[command(after_long_help = exit::help(GET))]
+    Get(GetArgs),
+    /// Zero a counter: everything before this moment no longer counts.
+    #[command(after_long_help = exit::help(CLEAR))]
+    Clear(ClearArgs),
+    /// Add every row of a CSV or NDJSON file, each exactly once, also when interrupted.
+    #[command(after_long_help = exit::help(crate::args_import::EXAMPLES))]
+    Import(ImportArgs),
+    /// Declare, show and delete namespaces.
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
+}
+
+const ADD: &str = "  quipu add page_views                      add 1 in the namespace `default`
+  quipu add balance -250 --namespace billing
+  quipu add page_views 5 --token order-17 --generation-time 2026-01-31T12:00:00Z";
+const GET: &str = "  quipu get page_views
+  quipu get page_views --namespace web --json";
+const CLEAR: &str = "  quipu clear page_views --namespace web";
+
+/// Where the server is and how to talk about it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// The server's URL.
+    #[arg(
+        long,
+        env = "QUIPU_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7070"
+    )]
+    pub(crate) server: String,
+    /// Give up when there was no answer for this long.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Duration,
+    /// Print JSON for machines, errors (on standard error) included.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which counter.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CounterArgs {
+    /// The counter: 1 to 1,024 bytes.
+    pub(crate) counter: String,
+    /// Its namespace.
+    #[arg(short, long, value_name = "NS", default_value = "default")]
+    pub(crate) namespace: String,
+}
+
+/// A token of the caller's own.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// The idempotency token: with the same token and time, a mutation is applied once. By default
+    /// a new one is made, and kept for all attempts of this call.
+    #[arg(long, requires = "generation_time")]
+    token: Option<String>,
+    /// When the token was made, in RFC 3339. It is the time of the event.
+    #[arg(long, requires = "token", value_name = "RFC3339", value_parser = timestamp::from_rfc3339)]
+    generation_time: Option<Micros>,
+}
+
+impl TokenArgs {
+    /// The caller's token and its time, when there is one.
+    pub(crate) fn given(self) -> Option<(String, Micros)> {
+        self.token.zip(self.generation_time)
+    }
+}
+
+/// `quipu add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    #[command(flatten)]
+    pub(crate) counter: CounterArgs,
+    /// How much to add, a signed 64-bit integer.
+    #[arg(default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) delta: i64,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// `quipu get`.
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub(crate) counter: CounterArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// `quipu clear`.
+#[derive(Debug, Args)]
+pub(crate) struct ClearArgs {
+    #[command(flatten)]
+    pub(crate) counter: CounterArgs,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// `quipu namespace ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NamespaceCommand {
+    /// Create or change a namespace from its JSON document.
+    #[command(after_long_help = exit::help("  quipu namespace apply -f billing.json
+  echo '{\"namespace\": \"web\"}' | quipu namespace apply -f -"))]
+    Apply {
+        /// The document; `-` reads standard input.
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// List all namespaces.
+    #[command(after_long_help = exit::help("  quipu namespace list --json"))]
+    List {
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Show one namespace's document.
+    #[command(after_long_help = exit::help("  quipu namespace show web"))]
+    Show {
+        /// The namespace.
+        name: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Delete a namespace with all its counters. Made again, it starts at zero.
+    #[command(after_long_help = exit::help("  quipu namespace delete web"))]
+    Delete {
+        /// The namespace.
+        name: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}

@@ -1,0 +1,93 @@
+//! The few calls that only HTTP has: the control plane's.
+
+use super::retry::{Attempts, Entropy, Next};
+use super::{connection::CallFailed, verdict::Failure};
+use quipu_adapters::clock::Clock;
+use serde_json::Value;
+use std::{thread, time::Duration};
+use ureq::{Agent, Error, http::Request};
+
+/// Sends a request until it is settled, and returns the JSON that the server answers with. All
+/// of these calls are idempotent, so all are tried again.
+pub(crate) fn call(
+    clock: &Clock,
+    timeout: Duration,
+    request: &Request<String>,
+) -> Result<Value, CallFailed> {
+    let mut attempts = Attempts::new(clock.read().steady, timeout);
+    loop {
+        let failure = match attempt(request, attempts.patience(clock.read().steady)) {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        if !matches!(failure, Failure::Unreachable(_)) {
+            attempts.send(clock.read().steady);
+        }
+        match attempts.on_failure(&failure, clock.read().steady, Entropy::draw()) {
+            Next::Retry(wait) => {
+                tracing::warn!("{failure}; trying again in {wait:.1?}");
+                thread::sleep(wait);
+            }
+            Next::Settled | Next::GiveUp => {
+                return Err(CallFailed {
+                    failure,
+                    sent: attempts.was_sent(),
+                });
+            }
+        }
+    }
+}
+
+fn attempt(request: &Request<String>, patience: Duration) -> Result<Value, Failure> {
+    let agent: Agent = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(patience.max(Duration::from_millis(1))))
+        .build()
+        .into();
+    let mut response = agent.run(request.clone()).map_err(|error| match error {
+        Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Failure::Unreachable(error.to_string())
+        }
+        Error::ConnectionFailed | Error::HostNotFound => Failure::Unreachable(error.to_string()),
+        Error::BadUri(_) | Error::Http(_) => Failure::Refused {
+            code: "INVALID_ARGUMENT".to_owned(),
+            reason: String::new(),
+            message: error.to_string(),
+        },
+        error => unsettled(&error),
+    })?;
+    let status = response.status();
+    let text = response
+        .body_mut()
+        .read_to_string()
+        .map_err(|error| unsettled(&error))?;
+    if status.is_success() && text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let body: Value = serde_json::from_str(&text)
+        .map_err(|error| unsettled(&format!("HTTP {status}, and no JSON: {error}")))?;
+    if status.is_success() {
+        return Ok(body);
+    }
+    let field = |name: &str| body["error"][name].as_str().unwrap_or_default().to_owned();
+    let message = format!("{}: {}", field("code"), field("message"));
+    if status.is_client_error() && status.as_u16() != 408 && status.as_u16() != 429 {
+        Err(Failure::Refused {
+            code: field("code"),
+            reason: String::new(),
+            message,
+        })
+    } else {
+        Err(Failure::Unsettled {
+            message,
+            retry_after: None,
+        })
+    }
+}
+
+fn unsettled(error: &impl ToString) -> Failure {
+    Failure::Unsettled {
+        message: error.to_string(),
+        retry_after: None,
+    }
+}

@@ -1,0 +1,312 @@
+//! `quipu import`.
+
+use super::{
+    exit::{Exit, Failed},
+    print,
+};
+use crate::{
+    args_import::{Format, ImportArgs},
+    client::{connection::Connection, retry::Attempts, retry::Entropy, verdict::Failure},
+    import::{
+        block::ADDS_MOST,
+        identity::Identity,
+        journal::{Header, Journal, JournalError},
+        plan::{Ended, Plan},
+        progress::Progress,
+        reader,
+        report::{Rejections, Tally},
+        send::Transfer,
+        source::{Input, Opened, Source, SourceError},
+        stopped::Stopped,
+        target::Target,
+        template::{Layout, Template},
+    },
+};
+use quipu_adapters::clock::Clock;
+use quipu_core::name::Namespace;
+use quipu_schemas::v1::counter_client::CounterClient;
+use serde_json::json;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::sync::mpsc;
+use tonic::{Status, transport::Channel};
+
+/// How many blocks the reader may be ahead.
+const BLOCKS_AHEAD: usize = 16;
+
+/// What is known of the file before its first row is read.
+struct Prepared {
+    identity: Option<Identity>,
+    token_prefix: String,
+    journal: Option<Journal>,
+    plan: Plan,
+    format: Format,
+}
+
+/// Imports a file.
+pub(crate) async fn run(args: ImportArgs) -> Result<Exit, Failed> {
+    let clock = Clock::system();
+    check(&args)?;
+    let prepared = prepare(&args)?;
+    if let Some(ended) = prepared.plan.ended() {
+        return already_finished(&args, ended);
+    }
+    let layout = Layout::new(&args.counters, args.delta.as_deref());
+    let Opened { input, position } =
+        Input::open(&args.file).map_err(|error| internal(&args, &error))?;
+    let source =
+        Source::new(input, prepared.format, &layout.columns).map_err(|error| match error {
+            SourceError::Header(_) => {
+                Failed::new(Exit::Usage, format!("{}: {error}", args.file.display()))
+            }
+            SourceError::Io { .. } => internal(&args, &error),
+        })?;
+    let started = clock.read().steady;
+    let target = Target {
+        client: connect(&args, &clock).await?,
+        namespace: args.namespace.clone(),
+        token_prefix: prepared.token_prefix,
+        patience: args.server.timeout,
+        templates: layout.adds_per_row() as u64,
+    };
+    let size = prepared.identity.as_ref().map(|identity| identity.size);
+    let progress = Progress::new(size, position, clock.clone());
+    let rejections = Rejections::new(rejected_path(&args), progress).map_err(|error| {
+        Failed::new(
+            Exit::Internal,
+            format!("the file of rejected rows: {error}"),
+        )
+    })?;
+    let journal = (prepared.journal, prepared.plan);
+    let mut transfer = Transfer::new(target, clock.clone(), journal, rejections);
+
+    let (blocks, received) = mpsc::channel(BLOCKS_AHEAD);
+    let reading = tokio::task::spawn_blocking(move || reader::read_all(source, &layout, &blocks));
+    let sent = transfer.run(received).await;
+    let rejected = transfer
+        .rejections
+        .flush()
+        .map(|path| path.map(Path::to_owned));
+    transfer.rejections.progress.clear();
+    sent.map_err(|stopped| explain(&args, &stopped))?;
+    let rows = reading
+        .await
+        .map_err(|error| internal(&args, &error))?
+        .map_err(|error| internal(&args, &error))?;
+    if let Some(identity) = &prepared.identity
+        && !identity
+            .still_holds(&args.file)
+            .map_err(|error| internal(&args, &error))?
+    {
+        return Err(internal(&args, &"it was changed while it was imported"));
+    }
+    transfer
+        .end(rows)
+        .await
+        .map_err(|error| explain(&args, &error.into()))?;
+    let took = clock.read().steady.saturating_sub(started);
+    let rejected = rejected.map_err(|error| explain(&args, &error.into()))?;
+    summarise(&args, transfer.tally, took, rejected.as_deref())
+}
+
+/// Checks what the command line's grammar cannot.
+fn check(args: &ImportArgs) -> Result<(), Failed> {
+    let usage = |message: String| Err(Failed::new(Exit::Usage, message));
+    if let Err(error) = Namespace::new(&args.namespace) {
+        return usage(error.to_string());
+    }
+    if args.counters.len() > ADDS_MOST / 10 {
+        return usage(format!(
+            "{} counters for each row; {} is the most",
+            args.counters.len(),
+            ADDS_MOST / 10
+        ));
+    }
+    if is_stdin(args) && args.journal.is_some() {
+        return usage("standard input cannot be read again, so it has no journal".to_owned());
+    }
+    Ok(())
+}
+
+fn is_stdin(args: &ImportArgs) -> bool {
+    args.file == Path::new("-")
+}
+
+/// Identifies the file and opens its journal.
+fn prepare(args: &ImportArgs) -> Result<Prepared, Failed> {
+    let format = args
+        .format
+        .or_else(|| Format::of_name(&args.file))
+        .ok_or_else(|| {
+            let file = args.file.display();
+            Failed::new(
+                Exit::Usage,
+                format!("the name {file} tells no format: give --format csv or ndjson"),
+            )
+        })?;
+    if is_stdin(args) {
+        if !args.server.json {
+            eprintln!("note: an import of standard input cannot be resumed when it is interrupted");
+        }
+        let token_prefix = Entropy::draw().uuid().simple().to_string()[..16].to_owned();
+        let plan = Plan::default();
+        return Ok(Prepared {
+            identity: None,
+            token_prefix,
+            journal: None,
+            plan,
+            format,
+        });
+    }
+    let identity = Identity::of_file(&args.file).map_err(|error| internal(args, &error))?;
+    let header = Header {
+        quipu_import_journal: 1,
+        file_size: identity.size,
+        file_hash: identity.hash.clone(),
+        format: format.as_str().to_owned(),
+        namespace: args.namespace.clone(),
+        counters: args
+            .counters
+            .iter()
+            .map(Template::as_str)
+            .map(str::to_owned)
+            .collect(),
+        delta: args.delta.clone(),
+    };
+    let path = args
+        .journal
+        .clone()
+        .unwrap_or_else(|| beside(&args.file, "quipu-journal"));
+    let (journal, plan) = Journal::open(&path, &header).map_err(|error| {
+        let exit = match error {
+            JournalError::Different { .. } => Exit::Usage,
+            _ => Exit::Internal,
+        };
+        Failed::new(exit, error.to_string())
+    })?;
+    let token_prefix = identity.token_prefix.clone();
+    Ok(Prepared {
+        identity: Some(identity),
+        token_prefix,
+        journal: Some(journal),
+        plan,
+        format,
+    })
+}
+
+fn rejected_path(args: &ImportArgs) -> Option<PathBuf> {
+    let beside_file = || (!is_stdin(args)).then(|| beside(&args.file, "rejected"));
+    args.rejected.clone().or_else(beside_file)
+}
+
+fn beside(file: &Path, extension: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+/// Connects before anything is noted in the journal as sent.
+async fn connect(args: &ImportArgs, clock: &Clock) -> Result<CounterClient<Channel>, Failed> {
+    let server = &args.server;
+    let mut connection =
+        Connection::new(&server.server).map_err(|error| Failed::new(Exit::Usage, error))?;
+    let mut attempts = Attempts::new(clock.read().steady, server.timeout);
+    connection
+        .call(&mut attempts, clock, async |client| Ok::<_, Status>(client))
+        .await
+        .map_err(|call| {
+            let text = format!("{}: {}; nothing was sent", server.server, call.failure);
+            Failed::new(Exit::Unreachable, text)
+        })
+}
+
+fn already_finished(args: &ImportArgs, ended: Ended) -> Result<Exit, Failed> {
+    let Ended {
+        rows,
+        adds,
+        rejected,
+    } = ended;
+    if args.server.json {
+        print(&json!({
+            "status": "ALREADY_FINISHED",
+            "rows": rows,
+            "adds": adds,
+            "rejected_rows": rejected,
+        }))?;
+    } else {
+        let file = args.file.display();
+        print(&format!(
+            "{file} was imported before: {rows} rows, {adds} adds, {rejected} rows rejected; nothing \
+             was sent now"
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn summarise(
+    args: &ImportArgs,
+    tally: Tally,
+    took: Duration,
+    rejected: Option<&Path>,
+) -> Result<Exit, Failed> {
+    if args.server.json {
+        let mut json = tally.to_json(took);
+        json["rejected_file"] = rejected.map(|path| path.display().to_string()).into();
+        print(&json)?;
+    } else {
+        print(&tally.to_text(took))?;
+        if let Some(path) = rejected {
+            print(&format!("rejected rows are in {}", path.display()))?;
+        }
+    }
+    Ok(if tally.rejected == 0 {
+        Exit::Done
+    } else {
+        Exit::RowsRejected
+    })
+}
+
+fn internal(args: &ImportArgs, error: &impl ToString) -> Failed {
+    Failed::new(
+        Exit::Internal,
+        format!("{}: {}", args.file.display(), error.to_string()),
+    )
+}
+
+/// Why an import stopped, and how to go on.
+fn explain(args: &ImportArgs, stopped: &Stopped) -> Failed {
+    let exit = match stopped {
+        Stopped::Journal(_) | Stopped::Rejections(_) => Exit::Internal,
+        Stopped::At {
+            failure: Failure::OutcomeUnknown(_),
+            ..
+        }
+        | Stopped::Call(Failure::OutcomeUnknown(_))
+        | Stopped::GaveUp(..) => Exit::OutcomeUnknown,
+        Stopped::At { .. } | Stopped::Call(_) | Stopped::AlwaysLate => Exit::Refused,
+    };
+    let unknown = matches!(
+        stopped,
+        Stopped::Call(Failure::OutcomeUnknown(_))
+            | Stopped::At {
+                failure: Failure::OutcomeUnknown(_),
+                ..
+            }
+    );
+    let how = if is_stdin(args) {
+        "Some rows are counted and others not; standard input cannot be resumed."
+    } else if unknown {
+        "The server no longer keeps what would tell whether an earlier run counted these rows, and \
+         sending them anew could count them twice. Compare the counters with the file."
+    } else {
+        "Run the same command again to go on: every row will be counted once."
+    };
+    let file = args.file.display();
+    Failed::new(
+        exit,
+        format!("the import of {file} stopped before its end: {stopped}\n{how}"),
+    )
+}

@@ -1,0 +1,226 @@
+//! `add`, `get`, `clear` and `namespace`.
+
+use crate::{
+    ended, quipu,
+    server::{Fate, Server, failure, unavailable},
+};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    thread,
+};
+use tonic::Code;
+
+#[test]
+fn an_add_keeps_its_token_through_unsettled_failures_and_counts_once() {
+    let script = |call| match call {
+        0 => Fate::Fail(unavailable()),
+        1 => Fate::ApplyAndFail(unavailable()),
+        2 => Fate::Fail(failure(Code::Internal, "BROKEN")),
+        _ => Fate::Honest,
+    };
+    let server = Server::start(Some(Box::new(script)), None);
+    let output = quipu(&server.url, &["add", "views", "-7", "--json"])
+        .output()
+        .unwrap();
+    let (code, text) = ended(&output);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("ALREADY_APPLIED"), "{text}");
+    assert_eq!(server.counts().0["views"], -7);
+    let tokens = &server.state.lock().unwrap().tokens;
+    assert!(
+        tokens.windows(2).all(|pair| pair[0] == pair[1]),
+        "{tokens:?}"
+    );
+}
+
+#[test]
+fn a_late_add_gets_a_new_token_only_when_it_was_made_here() {
+    let late = || {
+        let script = |call| match call {
+            0 => Fate::Fail(failure(Code::FailedPrecondition, "LATE")),
+            _ => Fate::Honest,
+        };
+        Server::start(Some(Box::new(script)), None)
+    };
+    let server = late();
+    let (code, text) = ended(
+        &quipu(&server.url, &["add", "views", "-v"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("attempt 2 with the new token"), "{text}");
+    assert_eq!(server.counts().1, 1);
+
+    let server = late();
+    let given = [
+        "add",
+        "views",
+        "--token",
+        "t",
+        "--generation-time",
+        "2026-01-31T12:00:00Z",
+    ];
+    let (code, text) = ended(&quipu(&server.url, &given).output().unwrap());
+    assert_eq!(code, 3, "{text}");
+    assert_eq!(server.calls(), 1);
+}
+
+#[test]
+fn exit_codes_tell_refused_unknown_and_unreachable_apart() {
+    for (status, expected) in [
+        (failure(Code::NotFound, "UNKNOWN_NAMESPACE"), 3),
+        (failure(Code::FailedPrecondition, "OUTCOME_UNKNOWN"), 4),
+    ] {
+        let script = move |_| Fate::Fail(status.clone());
+        let server = Server::start(Some(Box::new(script)), None);
+        let (code, text) = ended(&quipu(&server.url, &["add", "views"]).output().unwrap());
+        assert_eq!(code, expected, "{text}");
+        assert_eq!(server.calls(), 1);
+    }
+    let nobody = "http://127.0.0.1:1";
+    for verb in ["add", "get", "clear"] {
+        let output = quipu(nobody, &[verb, "views", "--timeout", "300ms"])
+            .output()
+            .unwrap();
+        assert_eq!(ended(&output).0, 5, "{output:?}");
+    }
+    let output = quipu(nobody, &["namespace", "list", "--timeout", "300ms"])
+        .output()
+        .unwrap();
+    assert_eq!(ended(&output).0, 5, "{output:?}");
+    assert_eq!(
+        ended(&quipu(nobody, &["add", "views", "1.5"]).output().unwrap()).0,
+        2
+    );
+}
+
+#[test]
+fn an_add_without_an_answer_ends_as_unknown_and_says_the_token_to_retry_with() {
+    let server = Server::start(Some(Box::new(|_| Fate::ApplyAndHang)), None);
+    let output = quipu(&server.url, &["add", "views", "--timeout", "500ms"])
+        .output()
+        .unwrap();
+    let (code, text) = ended(&output);
+    assert_eq!(code, 4, "{text}");
+    let token = server.state.lock().unwrap().tokens[0].0.clone();
+    assert!(
+        text.contains(&format!("--token {token} --generation-time 20")),
+        "{text}"
+    );
+}
+
+#[test]
+fn get_and_clear_do_what_they_say() {
+    let server = Server::start(None, None);
+    for arguments in [&["add", "views", "5"][..], &["add", "views"]] {
+        assert_eq!(ended(&quipu(&server.url, arguments).output().unwrap()).0, 0);
+    }
+    let output = quipu(&server.url, &["get", "views"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "6\n");
+    let output = quipu(&server.url, &["get", "views", "--json"])
+        .output()
+        .unwrap();
+    assert!(ended(&output).1.contains(r#""count":"6""#));
+    assert_eq!(
+        ended(&quipu(&server.url, &["clear", "views"]).output().unwrap()).0,
+        0
+    );
+    let output = quipu(&server.url, &["get", "views"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+}
+
+/// Answers HTTP requests in order, and returns what was asked.
+fn answer_http(answers: Vec<(u16, &'static str)>) -> (String, thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let answer = |(status, body): (u16, &str)| {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(&stream);
+            let (mut head, mut length) = (String::new(), 0);
+            loop {
+                let start = head.len();
+                reader.read_line(&mut head).unwrap();
+                let line = head[start..].trim_end().to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.parse().unwrap();
+                }
+                if line.is_empty() {
+                    break;
+                }
+            }
+            let mut asked = vec![0; length];
+            reader.read_exact(&mut asked).unwrap();
+            let size = body.len();
+            let head_out = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n"
+            );
+            (&stream)
+                .write_all(format!("{head_out}{body}").as_bytes())
+                .unwrap();
+            format!(
+                "{} {}",
+                head.lines().next().unwrap(),
+                String::from_utf8(asked).unwrap()
+            )
+        };
+        answers.into_iter().map(answer).collect()
+    });
+    (url, asked)
+}
+
+#[test]
+fn namespaces_are_applied_listed_and_deleted_over_http() {
+    let document = r#"{"namespace": "web-1", "accept_limit": "10s"}"#;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("web.json");
+    std::fs::write(&file, document).unwrap();
+    let (url, asked) = answer_http(vec![
+        (
+            503,
+            r#"{"error": {"code": "UNAVAILABLE", "message": "not yet"}}"#,
+        ),
+        (200, r#"{"namespace": "web-1", "version": "1"}"#),
+        (
+            200,
+            r#"{"namespaces": [{"namespace": "a"}, {"namespace": "web-1"}]}"#,
+        ),
+        (200, "{}"),
+        (
+            404,
+            r#"{"error": {"code": "NOT_FOUND", "message": "no such namespace"}}"#,
+        ),
+    ]);
+    let run = |arguments: &[&str]| {
+        let output = quipu(&url, &[&["namespace"], arguments].concat())
+            .output()
+            .unwrap();
+        ended(&output)
+    };
+    let (code, text) = run(&["apply", "-f", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{text}");
+    assert!(run(&["list"]).1.ends_with("a\nweb-1\n"));
+    assert_eq!(run(&["delete", "web-1"]).0, 0);
+    let (code, text) = run(&["show", "web-1"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("no such namespace"));
+    let asked = asked.join().unwrap();
+    assert!(
+        asked[1].starts_with("PUT /v1/namespaces/web%2D1 HTTP/1.1"),
+        "{asked:?}"
+    );
+    assert!(asked[1].ends_with(document), "{asked:?}");
+}
+
+#[test]
+fn a_document_with_an_unknown_field_is_refused_by_its_name_before_it_is_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("web.json");
+    std::fs::write(&file, r#"{"namespace": "web", "acept_limit": "10s"}"#).unwrap();
+    let arguments = ["namespace", "apply", "-f", file.to_str().unwrap()];
+    let (code, text) = ended(&quipu("http://127.0.0.1:1", &arguments).output().unwrap());
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("acept_limit"), "{text}");
+}
