@@ -7,7 +7,7 @@ use quipu_core::{
     time::Micros,
     window::Window,
 };
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A range of one partition's records that a batch decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Batch {
     /// Refused records.
     pub dead_letters: Vec<DeadLetter>,
     /// The counters that were written, each with its newest event time.
-    pub written: HashMap<CounterKey, Micros>,
+    pub written: BTreeMap<CounterKey, Micros>,
     /// The ranges that are finished once all of this is durable.
     pub ranges: Vec<DecidedRange>,
 }
