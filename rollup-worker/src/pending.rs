@@ -112,13 +112,14 @@ impl PendingSet {
             open.at.partition == mark.at.partition
                 && (full || mark.last_write <= open.first_write + coalesce)
         });
-        if let Some(open) = open {
-            open.last_write = open.last_write.max(mark.last_write);
-            return false;
+        let opened = open.is_none();
+        match open {
+            Some(open) => open.last_write = open.last_write.max(mark.last_write),
+            None => entry.marks.push(mark),
         }
-        entry.marks.push(mark);
+        // A stale read tells of no write, but wants what has closed by now, whatever else waits.
         self.ripen(counter, mark.first_write, coalesce);
-        true
+        opened
     }
 
     /// Takes a signal that was parked before.
