@@ -168,6 +168,15 @@ impl Consumer for EmbeddedConsumer {
     }
 
     async fn commit(&mut self, frontiers: Vec<(u32, Committed)>) -> Result<(), LogError> {
+        let count = self.log.store.topic(self.topic).tails.len();
+        let known = frontiers
+            .iter()
+            .all(|(partition, _)| (*partition as usize) < count);
+        assert!(
+            known,
+            "{frontiers:?} has a partition that {:?} has not",
+            self.topic
+        );
         let keyed = frontiers.into_iter().map(|(partition, frontier)| {
             (
                 FrontierKey::new(self.topic, partition, &self.group),
