@@ -156,7 +156,10 @@ impl NamespaceDocument {
         let mut reader = serde_json::Deserializer::from_slice(json);
         let document: Self =
             serde_path_to_error::deserialize(&mut reader).map_err(|error| DocumentError {
-                field: error.path().to_string(),
+                // A field that is named by the empty text has an empty path.
+                field: Some(error.path().to_string())
+                    .filter(|path| !path.is_empty())
+                    .unwrap_or_else(|| ".".to_owned()),
                 problem: error.inner().to_string(),
             })?;
         reader.end().map_err(|error| DocumentError {

@@ -1,6 +1,6 @@
 //! Times on the wire: protobuf timestamps and RFC 3339 text, floored to microseconds.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, civil::DateTime, fmt::temporal::Pieces, tz::Offset};
 use quipu_core::time::Micros;
 
 /// A time that no wire format can carry, or text that is no time.
@@ -20,6 +20,8 @@ pub enum TimeError {
 }
 
 const END: i64 = 253_402_300_800; // 10000-01-01T00:00:00Z
+const LATEST: Micros = Micros::new(END * 1_000_000 - 1);
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// The moment of a protobuf timestamp.
 pub fn from_proto(time: &prost_types::Timestamp) -> Result<Micros, TimeError> {
@@ -40,25 +42,38 @@ pub fn to_proto(time: Micros) -> prost_types::Timestamp {
     prost_types::Timestamp { seconds, nanos }
 }
 
-/// The moment of RFC 3339 text.
+/// The moment of RFC 3339 text. A leap second counts as the second before it.
 pub fn from_rfc3339(text: &str) -> Result<Micros, TimeError> {
-    let time: Timestamp = text
-        .parse()
-        .map_err(|error: jiff::Error| TimeError::NotRfc3339 {
-            text: text.chars().take(60).collect(),
-            reason: error.to_string(),
-        })?;
-    let micros = time.as_nanosecond().div_euclid(1_000);
-    i64::try_from(micros)
+    let (local, offset) = parse(text).map_err(|reason| TimeError::NotRfc3339 {
+        text: text.chars().take(60).collect(),
+        reason,
+    })?;
+    // Civil time, since the library's timestamps end two hours before the year 9999 does.
+    let nanos = local.duration_since(EPOCH).as_nanos() - i128::from(offset.seconds()) * NANOS;
+    i64::try_from(nanos.div_euclid(1_000))
         .map(Micros::new)
-        .map_err(|_| TimeError::OutOfRange)
+        .ok()
+        .filter(|time| (Micros::EARLIEST..=LATEST).contains(time))
+        .ok_or(TimeError::OutOfRange)
+}
+
+const NANOS: i128 = 1_000_000_000;
+
+fn parse(text: &str) -> Result<(DateTime, Offset), String> {
+    let pieces = Pieces::parse(text).map_err(|error| error.to_string())?;
+    let time = pieces.time().ok_or("the time of day is missing")?;
+    let offset = pieces
+        .to_numeric_offset()
+        .ok_or("the offset from UTC is missing, such as Z or +01:00")?;
+    Ok((pieces.date().to_datetime(time), offset))
 }
 
 /// A moment as RFC 3339 text in UTC. A moment that the years 0001 to 9999 do not hold is shown as
 /// the nearest that they do.
 pub fn to_rfc3339(time: Micros) -> String {
-    let clamped = time
-        .get()
-        .clamp(Micros::EARLIEST.get(), END * 1_000_000 - 1);
-    Timestamp::from_microsecond(clamped).map_or_else(|_| time.to_string(), |time| time.to_string())
+    let micros = time.clamp(Micros::EARLIEST, LATEST).get();
+    let civil = EPOCH
+        .checked_add(SignedDuration::from_micros(micros))
+        .expect("civil time holds the years 1 to 9999");
+    format!("{civil}Z")
 }
