@@ -127,6 +127,16 @@ fn check(args: &ImportArgs) -> Result<(), Failed> {
     if is_stdin(args) && args.journal.is_some() {
         return usage("standard input cannot be read again, so it has no journal".to_owned());
     }
+    // Both are written to, so neither may be the file itself.
+    for (option, path) in [("--journal", &args.journal), ("--rejected", &args.rejected)] {
+        let Some(path) = path else { continue };
+        if path
+            .canonicalize()
+            .is_ok_and(|path| args.file.canonicalize().is_ok_and(|file| file == path))
+        {
+            return usage(format!("{option} {} is the file to import", path.display()));
+        }
+    }
     Ok(())
 }
 
