@@ -1,7 +1,7 @@
 //! The command line.
 
-pub(crate) use crate::args_import::ImportArgs;
 use crate::commands::exit;
+pub(crate) use crate::{args_import::ImportArgs, demo::DemoArgs, serve::ServeArgs};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp;
@@ -18,13 +18,20 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const ROOT: &str = "  quipu add page_views --namespace web
+const ROOT: &str = "  quipu serve --data ./quipu-data
+  quipu add page_views --namespace web
   quipu get page_views --namespace web
   quipu import flights.csv.gz --namespace demo --counter 'flights/{carrier}/{origin}'";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the whole service in this process, on one directory.
+    #[command(after_long_help = exit::help(SERVE))]
+    Serve(ServeArgs),
+    /// Serve a fresh directory with a month of real flights in it, to look at.
+    #[command(after_long_help = exit::help("  quipu demo"))]
+    Demo(DemoArgs),
     /// Add to a counter, once, however often it has to be tried.
     #[command(after_long_help = exit::help(ADD))]
     Add(AddArgs),
@@ -42,6 +49,8 @@ pub(crate) enum Command {
     Namespace(NamespaceCommand),
 }
 
+const SERVE: &str = "  quipu serve --data ./quipu-data
+  quipu serve --data ./quipu-data --http 127.0.0.1:0      on a free port, which is printed";
 const ADD: &str = "  quipu add page_views                      add 1 in the namespace `default`
   quipu add balance -250 --namespace billing
   quipu add page_views 5 --token order-17 --generation-time 2026-01-31T12:00:00Z";

@@ -21,7 +21,7 @@ pub(crate) struct ImportArgs {
     /// The file, also compressed with gzip; `-` reads standard input.
     pub(crate) file: PathBuf,
     /// The namespace that the counters are in.
-    #[arg(short, long, value_name = "NS")]
+    #[arg(short, long, value_name = "NS", default_value = "default")]
     pub(crate) namespace: String,
     /// The counter that a row adds to: text with columns or fields in braces (`{{` and `}}` are
     /// braces). Give it several times to add each row to several counters.

@@ -4,7 +4,9 @@ mod args;
 mod args_import;
 mod client;
 mod commands;
+mod demo;
 mod import;
+mod serve;
 
 use args::{Cli, Command, NamespaceCommand};
 use clap::Parser;
@@ -12,9 +14,13 @@ use commands::exit::{Exit, Failed};
 use std::{io, process::ExitCode};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
+/// Keeps less memory than the system's allocator under many small allocations of many threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_logging(cli.verbose);
+    start_logging(default_level(&cli));
     let json = wants_json(&cli.command);
     match run(cli.command) {
         Ok(exit) => exit.into(),
@@ -31,6 +37,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Exit, Failed> {
     match command {
+        Command::Serve(args) => on_many_threads(async { Ok(serve::run(&args).await?) }),
+        Command::Demo(args) => on_many_threads(demo::run(args)),
         Command::Add(args) => on_one_thread(commands::mutate::add(args)),
         Command::Get(args) => on_one_thread(commands::get::run(args)),
         Command::Clear(args) => on_one_thread(commands::mutate::clear(args)),
@@ -51,9 +59,19 @@ fn on_one_thread(command: impl Future<Output = Result<Exit, Failed>>) -> Result<
     ended
 }
 
+/// The server's calls; its other roles have threads of their own.
+fn on_many_threads(command: impl Future<Output = Result<Exit, Failed>>) -> Result<Exit, Failed> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(Exit::Internal, format!("cannot start: {error}")))?
+        .block_on(command)
+}
+
 /// Whether errors are to be JSON as well.
 fn wants_json(command: &Command) -> bool {
     match command {
+        Command::Serve(_) | Command::Demo(_) => false,
         Command::Add(args) => args.server.json,
         Command::Get(args) => args.server.json,
         Command::Clear(args) => args.server.json,
@@ -67,18 +85,21 @@ fn wants_json(command: &Command) -> bool {
     }
 }
 
-fn start_logging(verbose: u8) {
-    let level = match verbose {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
+/// A server tells what it does, a client verb only what went wrong.
+fn default_level(cli: &Cli) -> LevelFilter {
+    match (cli.verbose, &cli.command) {
+        (0, Command::Serve(_)) | (1, _) => LevelFilter::INFO,
+        (0, _) => LevelFilter::WARN,
         _ => LevelFilter::DEBUG,
-    };
-    let filter = EnvFilter::builder()
-        .with_default_directive(level.into())
-        .with_env_var("QUIPU_LOG")
-        .from_env_lossy();
+    }
+}
+
+fn start_logging(level: LevelFilter) {
+    // The storage engine tells of every file that it writes.
+    let default = format!("{level},fjall=warn,lsm_tree=warn");
+    let filter = std::env::var("QUIPU_LOG").unwrap_or(default);
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
         .with_writer(io::stderr)
         .compact()
         .init();

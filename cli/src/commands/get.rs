@@ -49,10 +49,8 @@ pub(crate) async fn run(args: GetArgs) -> Result<Exit, Failed> {
             "complete_through": through,
         }))?;
     } else {
-        print(&count)?;
-        if let Some(through) = through {
-            tracing::info!("complete through {through}");
-        }
+        let through = through.as_deref().unwrap_or("no known time");
+        print(&format_args!("{count} (complete through {through})"))?;
     }
     Ok(Exit::Done)
 }

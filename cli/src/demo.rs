@@ -1,0 +1,197 @@
+//! `quipu demo`: the service on a fresh directory, with a month of real flights in it.
+
+use crate::{
+    args::{Cli, Command},
+    client::{connection::Connection, retry::Attempts},
+    commands::{
+        exit::{Exit, Failed},
+        import,
+    },
+    serve::{ServeError, Server, stop_signal},
+};
+use clap::{Args, Parser};
+use quipu_adapters::clock::Clock;
+use quipu_core::time::Micros;
+use quipu_schemas::{timestamp, v1};
+use std::{collections::BTreeSet, fs, io, net::SocketAddr, path::Path, time::Duration};
+
+/// Options of `quipu demo`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The address for HTTP/JSON; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7070")]
+    http: SocketAddr,
+    /// The address for gRPC; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7071")]
+    grpc: SocketAddr,
+    /// End after the counts were shown, instead of staying up
+    #[arg(long)]
+    once: bool,
+}
+
+/// All flights that left New York City in January 2013: public-domain data of the US Bureau of
+/// Transportation Statistics.
+const FLIGHTS: &[u8] = include_bytes!("../../tests/data/flights-2013-01.csv.gz");
+const TEMPLATES: [&str; 3] = [
+    "flights/{carrier}/{origin}",
+    "carrier/{carrier}",
+    "origin/{origin}",
+];
+const SHOWN: usize = 12;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A counter as it is shown.
+struct Shown {
+    name: String,
+    count: i64,
+    complete_through: Micros,
+}
+
+/// Starts, imports, shows, and stays up.
+pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failed> {
+    let internal = |error: io::Error| Failed::new(Exit::Internal, error.to_string());
+    let directory = tempfile::Builder::new()
+        .prefix("quipu-demo-")
+        .tempdir()
+        .map_err(internal)?;
+    let server = Server::start(&directory.path().join("data"), args.http, args.grpc).await?;
+    let url = format!("http://{}", server.http);
+    println!(
+        "A fresh quipu serves {} on {url} (HTTP/JSON, gRPC).",
+        directory.path().display()
+    );
+    let shown = import_and_show(directory.path(), &url);
+    tokio::select! {
+        shown = shown => shown?,
+        signal = stop_signal() => { signal?; return stop(server).await }
+    }
+    print_how_to_go_on(&url);
+    if !args.once {
+        stop_signal().await?;
+    }
+    stop(server).await
+}
+
+async fn stop(server: Server) -> Result<Exit, Failed> {
+    server.stop().await?;
+    Ok(Exit::Done)
+}
+
+async fn import_and_show(directory: &Path, url: &str) -> Result<(), Failed> {
+    let internal = |error: io::Error| Failed::new(Exit::Internal, error.to_string());
+    let file = directory.join("flights-2013-01.csv.gz");
+    fs::write(&file, FLIGHTS).map_err(internal)?;
+    println!(
+        "Importing 27,004 flights, each into three counters: {}",
+        TEMPLATES.join(", ")
+    );
+    let file = file.to_string_lossy();
+    let counters = TEMPLATES
+        .iter()
+        .flat_map(|template| ["--counter", template]);
+    let line = [
+        "quipu",
+        "import",
+        &file,
+        "--namespace",
+        "default",
+        "--server",
+        url,
+    ];
+    let Command::Import(import) = Cli::parse_from(line.into_iter().chain(counters)).command else {
+        unreachable!("the line says import");
+    };
+    import::run(import).await?;
+    let imported = Clock::system().now();
+    println!("Waiting until every window is closed: the accept limit is 5 s.");
+    let mut counters = Vec::new();
+    for name in names().map_err(|error| Failed::new(Exit::Internal, error.to_string()))? {
+        counters.push(wait_until_complete(url, name, imported).await?);
+    }
+    counters.sort_by_key(|counter| (-counter.count, counter.name.clone()));
+    println!("\n{:<20} {:>9}   complete through", "counter", "count");
+    for Shown {
+        name,
+        count,
+        complete_through,
+    } in counters.iter().take(SHOWN)
+    {
+        println!(
+            "{name:<20} {count:>9}   {}",
+            timestamp::to_rfc3339(*complete_through)
+        );
+    }
+    Ok(())
+}
+
+/// The counters that the templates make of the flights.
+fn names() -> Result<BTreeSet<String>, csv::Error> {
+    let mut names = BTreeSet::new();
+    let mut flights = csv::Reader::from_reader(flate2::read::MultiGzDecoder::new(FLIGHTS));
+    let headers = flights.headers()?.clone();
+    let column = |name: &str| {
+        headers
+            .iter()
+            .position(|header| header == name)
+            .unwrap_or(0)
+    };
+    let (carrier, origin) = (column("carrier"), column("origin"));
+    for flight in flights.records() {
+        let flight = flight?;
+        let (carrier, origin) = (&flight[carrier], &flight[origin]);
+        names.insert(format!("flights/{carrier}/{origin}"));
+        names.insert(format!("carrier/{carrier}"));
+        names.insert(format!("origin/{origin}"));
+    }
+    Ok(names)
+}
+
+async fn wait_until_complete(url: &str, name: String, through: Micros) -> Result<Shown, Failed> {
+    let clock = Clock::system();
+    let mut connection =
+        Connection::new(url).map_err(|error| Failed::new(Exit::Internal, error))?;
+    loop {
+        let mut attempts = Attempts::new(clock.read().steady, PATIENCE);
+        let request = v1::GetCountRequest {
+            namespace: "default".to_owned(),
+            counter_name: name.clone(),
+        };
+        let call = connection.call(&mut attempts, &clock, async |mut client| {
+            client.get_count(request.clone()).await
+        });
+        let answer = call
+            .await
+            .map_err(|call| Failed::of_call(&call, url))?
+            .into_inner();
+        let complete_through = answer
+            .complete_through
+            .and_then(|time| timestamp::from_proto(&time).ok())
+            .unwrap_or(Micros::EARLIEST);
+        if complete_through >= through {
+            return Ok(Shown {
+                name,
+                count: answer.count,
+                complete_through,
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn print_how_to_go_on(url: &str) {
+    println!(
+        "\nRead a counter:\n  \
+         curl '{url}/v1/namespaces/default/counters/origin%2FEWR'\n\
+         Add to one, with a token that makes retries safe:\n  \
+         curl -X POST '{url}/v1/namespaces/default/counters/origin%2FEWR:add' \\\n    \
+         -H 'content-type: application/json' -d '{{\"delta\": 1, \"idempotency_token\": \
+         {{\"token\": \"'try-$(date +%s)'\", \"generation_time\": \"'$(date -u +%FT%TZ)'\"}}}}'\n\
+         Stop with Ctrl-C; the directory is removed then."
+    );
+}
+
+impl From<ServeError> for Failed {
+    fn from(error: ServeError) -> Self {
+        Self::new(Exit::Internal, error.to_string())
+    }
+}
