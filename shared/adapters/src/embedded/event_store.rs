@@ -73,7 +73,7 @@ impl EmbeddedEventStore {
     }
 
     /// The rows of a slice in the form that they are stored, in their order: neighbours in the
-    /// memtable are then written one after the other, which is twice as fast.
+    /// memtable are then written one after the other, and find their places in the CPU's cache.
     fn encode(&self, rows: &[EventRow]) -> Result<Vec<EncodedRow>, StoreError> {
         let mut encoded = Vec::with_capacity(rows.len());
         let (mut key, mut value) = (Vec::with_capacity(256), Vec::with_capacity(16));
@@ -248,8 +248,8 @@ impl EventStore for EmbeddedEventStore {
                     break;
                 };
                 let key = next.key().map_err(store_error)?;
-                let counter = keys::take_counter(&mut &*key)
-                    .map_err(|error| unreadable("an event", &key, &error))?;
+                let counter =
+                    keys::counter_of(&key).map_err(|error| unreadable("an event", &key, &error))?;
                 from = behind(&counter);
                 counters.push(counter);
             }

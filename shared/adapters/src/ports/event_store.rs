@@ -93,7 +93,8 @@ pub trait EventStore: Clone + Send + Sync + 'static {
     /// Drops a slice with all its events. Idempotent.
     fn drop_slice(&self, slice: SliceId) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Up to `limit` distinct counters of a slice, in their order, that come after `after` (R18).
+    /// Up to `limit` distinct counters of a slice that come after `after`, in an order of the
+    /// store's own that is the same for every call (R18).
     fn counters(
         &self,
         slice: SliceId,
