@@ -127,10 +127,10 @@ impl Machine {
         policy: &PolicyBook,
     ) -> bool {
         self.skip(at);
-        let Some(settings) = policy.rollup(signal.counter.namespace) else {
-            // Namespaces are never forgotten: a number that nobody gave is nobody's counter.
-            return false;
-        };
+        // A namespace that this copy of the policy does not know yet was just created: its
+        // signals wait until it does.
+        let settings = policy.rollup(signal.counter.namespace);
+        let coalesce = settings.map_or(Duration::ZERO, |settings| settings.coalesce);
         let over_budget = self.pending.len() >= self.limits.pending;
         if over_budget && !self.pending.contains(&signal.counter) {
             // A stale read asks again; only a write must not be forgotten.
@@ -153,9 +153,7 @@ impl Machine {
             last_write: write,
             opened: now,
         };
-        let opened = self
-            .pending
-            .signal(&signal.counter, mark, settings.coalesce);
+        let opened = self.pending.signal(&signal.counter, mark, coalesce);
         if opened {
             self.open(at);
         }
@@ -226,7 +224,10 @@ impl Machine {
 
     /// Forgets what waits for namespaces that were deleted.
     pub fn forget_deleted(&mut self, policy: &PolicyBook) {
-        for settled in self.pending.forget(|namespace| lives(policy, namespace)) {
+        for settled in self
+            .pending
+            .forget(|namespace| !is_deleted(policy, namespace))
+        {
             self.finished.add(settled);
         }
     }
@@ -289,7 +290,7 @@ impl Machine {
     fn pace(&self, namespace: NamespaceId, policy: &PolicyBook) -> Pace {
         let Some(settings) = policy
             .rollup(namespace)
-            .filter(|_| lives(policy, namespace))
+            .filter(|_| !is_deleted(policy, namespace))
         else {
             return Pace {
                 coalesce: Duration::ZERO,
@@ -331,10 +332,10 @@ fn circulation(idle: usize) -> Duration {
     (Duration::from_secs(1) * idle / PER_SECOND).max(Duration::from_secs(1))
 }
 
-fn lives(policy: &PolicyBook, namespace: NamespaceId) -> bool {
+fn is_deleted(policy: &PolicyBook, namespace: NamespaceId) -> bool {
     policy
         .incarnation(namespace)
-        .is_some_and(|(_, life)| life.deleted_at().is_none())
+        .is_some_and(|(_, life)| life.deleted_at().is_some())
 }
 
 /// How far each living namespace is closed (R14). Nothing closes beyond what the policy is known

@@ -7,8 +7,8 @@ use metrics::counter;
 use quipu_adapters::{
     clock::Clock,
     ports::{
-        Body, EventStore, LogError, NewRecord, Producer, RollupStore, SliceInfo, SliceState,
-        StoreError, Topic,
+        Body, Durability, EventStore, LogError, NewRecord, Producer, RollupStore, SliceInfo,
+        SliceState, StoreError, Topic,
     },
     watermarks::WatermarkBoard,
 };
@@ -29,7 +29,8 @@ pub struct Sweep<L, E, R> {
     pub log: L,
     /// Lists slices and counters, and drops slices.
     pub events: E,
-    /// Holds checkpoints.
+    /// Holds checkpoints. Where the store can lose writes, a connection of its own: a loss that
+    /// is told here must still be told to the worker.
     pub rollups: R,
     /// Shows how far all is decided.
     pub watermarks: WatermarkBoard,
@@ -108,7 +109,9 @@ impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
             found.lagging += lagging.signalled;
             let expired = slice.last < self.clock.now() - self.settings.retention;
             let is_closed = closed.values().all(|closed| *closed >= slice.last);
-            if expired && is_closed && !closed.is_empty() && lagging.behind == 0 {
+            let covered = expired && is_closed && !closed.is_empty() && lagging.behind == 0;
+            // A checkpoint that was seen may yet be lost, and then only the events could mend it.
+            if covered && self.rollups.sync().await? == Durability::Durable {
                 self.events.drop_slice(slice.id).await?;
                 tracing::info!(
                     slice = slice.id.0,
