@@ -289,7 +289,9 @@ impl PendingSet {
             }
             open
         });
-        entry.parked = Some((partition, parked.last_write));
+        // Its row may stand for a later write: a row is only finished when all of it is.
+        let known = entry.parked.map_or(Micros::MIN, |(_, at)| at);
+        entry.parked = Some((partition, parked.last_write.max(known)));
         signals
     }
 
