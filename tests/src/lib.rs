@@ -1,1 +1,3 @@
-//! Nothing: the tests of this package are its integration tests.
+//! What the tests of the whole share.
+
+pub mod sim;

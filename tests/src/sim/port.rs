@@ -1,0 +1,420 @@
+//! What a process sees of the world: the production ports over the simulated parts.
+
+use super::{
+    bug::Bug,
+    faults::LogKind,
+    world::{Sim, World, event_store::EventStoreState, log::Stamper},
+};
+use quipu_adapters::ports::{
+    Appended, Body, Cache, Durability, EventStore, LogError, Lookup, NewRecord, Parked, Producer,
+    RollupRow, RollupStore, SliceInfo, SliceState, StoreError, Topic,
+};
+use quipu_core::{
+    checkpoint::Checkpoint,
+    event::{CounterKey, EventKey, EventRow, StoredEvent},
+    slice::SliceId,
+    time::Micros,
+    window::Window,
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// One process's connections. Clones share what the process knows of the stores' generations.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    /// The world.
+    pub sim: Sim,
+    events_generation: Arc<AtomicU64>,
+    rollups_generation: Arc<AtomicU64>,
+}
+
+enum Fate {
+    Works,
+    Fails,
+    FailsApplied,
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable("simulated".to_owned())
+}
+
+impl Port {
+    /// Connects a process that starts now.
+    pub(super) fn connect(sim: &Sim) -> Self {
+        let world = sim.lock();
+        let (events, rollups) = (world.events.generation, world.rollups.generation);
+        drop(world);
+        Self {
+            sim: sim.clone(),
+            events_generation: Arc::new(events.into()),
+            rollups_generation: Arc::new(rollups.into()),
+        }
+    }
+
+    fn fate(world: &mut World) -> Fate {
+        if world.strikes(|faults| faults.fail) {
+            Fate::Fails
+        } else if world.strikes(|faults| faults.fail_applied) {
+            Fate::FailsApplied
+        } else {
+            Fate::Works
+        }
+    }
+
+    async fn write<T>(
+        &self,
+        effect: impl FnOnce(&mut World) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.sim.pause().await;
+        let result = {
+            let mut world = self.sim.lock();
+            match Self::fate(&mut world) {
+                Fate::Fails => Err(away()),
+                Fate::FailsApplied => effect(&mut world).and(Err(away())),
+                Fate::Works => effect(&mut world),
+            }
+        };
+        self.sim.pause().await;
+        result
+    }
+
+    async fn read<T>(&self, look: impl FnOnce(&mut World) -> T) -> Result<T, StoreError> {
+        self.write(|world| Ok(look(world))).await
+    }
+
+    async fn sync(
+        &self,
+        known: &AtomicU64,
+        flush: impl FnOnce(&mut World),
+        generation: impl Fn(&World) -> u64,
+    ) -> Result<Durability, StoreError> {
+        self.sim.pause().await;
+        {
+            let mut world = self.sim.lock();
+            if matches!(Self::fate(&mut world), Fate::Fails | Fate::FailsApplied) {
+                return Err(away());
+            }
+            flush(&mut world);
+        }
+        self.sim.pause().await;
+        let mut world = self.sim.lock();
+        let now = generation(&world);
+        let unchanged = known.swap(now, Ordering::SeqCst) == now;
+        let durable = unchanged || world.bug == Some(Bug::NoGenerationCheck);
+        world.note(&format!("sync durable={durable}"));
+        Ok(if durable {
+            Durability::Durable
+        } else {
+            Durability::Lost
+        })
+    }
+}
+
+impl EventStore for Port {
+    async fn write(&self, rows: &[EventRow]) -> Result<(), StoreError> {
+        self.write(|world| {
+            let states = || rows.iter().map(|row| world.events.slice(&row.event.key));
+            if let Some((id, _)) = states().find(|(_, state)| state.is_none()) {
+                return Err(StoreError::SliceNotReady(id));
+            }
+            for row in rows {
+                if world.events.slice(&row.event.key).1 == Some(SliceState::Dropped) {
+                    continue;
+                }
+                world.check_write(row);
+                world.events.write(world.bug, &row.counter, &row.event);
+            }
+            world.note(&format!("stored {} rows", rows.len()));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn sync(&self) -> Result<Durability, StoreError> {
+        if self.sim.lock().bug == Some(Bug::NoDurableWait) {
+            return Ok(Durability::Durable);
+        }
+        let flush = |world: &mut World| world.events.flush(world.events.sequence);
+        self.sync(&self.events_generation, flush, |world| {
+            world.events.generation
+        })
+        .await
+    }
+
+    async fn scan(
+        &self,
+        counter: &CounterKey,
+        mut window: Window,
+        sink: &mut (dyn FnMut(StoredEvent) + Send),
+    ) -> Result<(), StoreError> {
+        let found = self
+            .read(|world| {
+                if world.bug == Some(Bug::InclusiveWindowStart) {
+                    window.after = window.after.pred();
+                }
+                let bug = world.bug;
+                let rows = world.events.rows.get(counter).into_iter().flatten();
+                let inside = rows.filter(|(key, _)| window.contains(key.event_time));
+                inside
+                    .filter_map(|(_, copies)| EventStoreState::winner(bug, copies).cloned())
+                    .collect::<Vec<_>>()
+            })
+            .await?;
+        found.into_iter().for_each(sink);
+        Ok(())
+    }
+
+    async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {
+        self.read(|world| {
+            if world.events.slice(key).1 == Some(SliceState::Dropped) {
+                return Lookup::Dropped;
+            }
+            let copies = world
+                .events
+                .rows
+                .get(counter)
+                .and_then(|rows| rows.get(key));
+            let winner = copies.and_then(|copies| EventStoreState::winner(world.bug, copies));
+            winner.map_or(Lookup::Absent, |event| Lookup::Stored(event.clone()))
+        })
+        .await
+    }
+
+    async fn slices(&self) -> Result<Vec<SliceInfo>, StoreError> {
+        self.read(|world| world.events.slices()).await
+    }
+
+    async fn prepare(&self, window: Window) -> Result<(), StoreError> {
+        self.write(|world| {
+            world.events.prepare(window);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn drop_slice(&self, slice: SliceId) -> Result<(), StoreError> {
+        self.write(|world| {
+            world.note(&format!("drop {slice:?}"));
+            world.events.drop_slice(slice);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn counters(
+        &self,
+        slice: SliceId,
+        after: Option<&CounterKey>,
+        limit: usize,
+    ) -> Result<Vec<CounterKey>, StoreError> {
+        let all = self.read(|world| world.events.counters(slice)).await?;
+        Ok(all
+            .into_iter()
+            .filter(|counter| after.is_none_or(|after| counter > after))
+            .take(limit)
+            .collect())
+    }
+}
+
+impl RollupStore for Port {
+    async fn load(&self, counters: &[CounterKey]) -> Result<Vec<RollupRow>, StoreError> {
+        self.read(|world| {
+            counters
+                .iter()
+                .map(|counter| world.rollups.row(counter))
+                .collect()
+        })
+        .await
+    }
+
+    async fn put(&self, checkpoints: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {
+        self.write(|world| {
+            for (counter, checkpoint) in &checkpoints {
+                let stored = world.rollups.row(counter).checkpoint;
+                if world.rollups.put(world.bug, counter, *checkpoint) {
+                    world.check_not_older("store", counter, stored, *checkpoint);
+                    world.check_checkpoint("store", counter, *checkpoint);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn note_writes(&self, writes: Vec<(CounterKey, Micros)>) -> Result<(), StoreError> {
+        self.write(|world| {
+            for (counter, at) in &writes {
+                world.rollups.note_write(counter, *at);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn park(&self, partition: u32, signals: Vec<Parked>) -> Result<(), StoreError> {
+        self.write(|world| {
+            world.note(&format!("park {} of {partition}", signals.len()));
+            for row in &signals {
+                world.rollups.park(partition, row);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn parked(
+        &self,
+        partition: u32,
+        after: Option<&CounterKey>,
+        limit: usize,
+    ) -> Result<Vec<Parked>, StoreError> {
+        self.read(|world| {
+            let rows = world.rollups.parked(partition);
+            rows.filter(|row| after.is_none_or(|after| row.counter > *after))
+                .take(limit)
+                .collect()
+        })
+        .await
+    }
+
+    async fn unpark(&self, partition: u32, finished: Vec<Parked>) -> Result<(), StoreError> {
+        self.write(|world| {
+            world.note(&format!("unpark {} of {partition}", finished.len()));
+            for row in &finished {
+                world.rollups.unpark(partition, row);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn sync(&self) -> Result<Durability, StoreError> {
+        let flush = |world: &mut World| world.rollups.flush();
+        self.sync(&self.rollups_generation, flush, |world| {
+            world.rollups.generation
+        })
+        .await
+    }
+}
+
+impl Cache for Port {
+    async fn get(&self, counter: &CounterKey) -> Result<Option<Checkpoint>, StoreError> {
+        self.read(|world| world.rollups.cache.get(counter).copied())
+            .await
+    }
+
+    async fn set_if_newer(
+        &self,
+        checkpoints: Vec<(CounterKey, Checkpoint)>,
+    ) -> Result<(), StoreError> {
+        self.write(|world| {
+            for (counter, checkpoint) in &checkpoints {
+                let cached = world.rollups.cache.get(counter).copied();
+                if world.rollups.cache(world.bug, counter, *checkpoint) {
+                    world.check_not_older("cache", counter, cached, *checkpoint);
+                    world.check_checkpoint("cache", counter, *checkpoint);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Producer for Port {
+    fn partitions(&self, topic: Topic) -> u32 {
+        let world = self.sim.lock();
+        let partitions = match topic {
+            Topic::Events => world.events_topic.partitions.len(),
+            Topic::Signals => world.signals_topic.partitions.len(),
+            Topic::DeadLetters => 1,
+        };
+        u32::try_from(partitions).expect("few partitions")
+    }
+
+    async fn append(
+        &self,
+        topic: Topic,
+        records: Vec<NewRecord>,
+    ) -> Result<Vec<Appended>, LogError> {
+        self.sim.pause().await;
+        let mut appended = Vec::with_capacity(records.len());
+        let failed = {
+            let mut world = self.sim.lock();
+            let fate = Self::fate(&mut world);
+            let taken = match fate {
+                Fate::Works => records.len(),
+                Fate::Fails => 0,
+                Fate::FailsApplied => world.rng.index(records.len() + 1),
+            };
+            for record in records.into_iter().take(taken) {
+                appended.push(world.append(topic, record));
+            }
+            !matches!(fate, Fate::Works)
+        };
+        self.sim.pause().await;
+        if failed {
+            return Err(LogError::Unavailable("simulated".to_owned()));
+        }
+        Ok(appended)
+    }
+}
+
+impl World {
+    /// Appends to the events topic. Returns the offset and the time that the log answers with.
+    pub(super) fn append_event(
+        &mut self,
+        partition: u32,
+        stamper: Stamper,
+        body: Body,
+    ) -> (u64, Micros) {
+        let state = self.events_topic.partition(partition);
+        let (offset, shown) = state.append(&mut self.rng, self.now, stamper, body);
+        let effective = state.effective();
+        self.check_append(partition, offset);
+        self.note(&format!(
+            "append {partition}/{offset} effective {effective}"
+        ));
+        (
+            offset,
+            if self.faults.log == LogKind::Embedded {
+                effective
+            } else {
+                shown
+            },
+        )
+    }
+
+    fn append(&mut self, topic: Topic, record: NewRecord) -> Appended {
+        let NewRecord { partition, body } = record;
+        let (offset, append_time) = match topic {
+            Topic::Events => self.append_event(partition, Stamper::Log, body),
+            Topic::Signals => {
+                if self.strikes(|faults| faults.signal_lost) {
+                    return Appended {
+                        partition,
+                        offset: 0,
+                        append_time: self.now,
+                    };
+                }
+                let doubled = self.rng.chance(10);
+                let state = self.signals_topic.partition(partition);
+                if doubled {
+                    state.append(&mut self.rng, self.now, Stamper::Log, body.clone());
+                }
+                state.append(&mut self.rng, self.now, Stamper::Log, body)
+            }
+            Topic::DeadLetters => {
+                self.check_dead_letter(&body);
+                (0, self.now)
+            }
+        };
+        Appended {
+            partition,
+            offset,
+            append_time,
+        }
+    }
+}
