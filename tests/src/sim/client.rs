@@ -141,7 +141,7 @@ pub(super) async fn call(sim: Sim) {
         let now = world.now;
         (
             draw_event(&mut world),
-            1 + world.rng.below(5),
+            1 + world.rng.below(8),
             world.control.lease(now),
         )
     };
@@ -150,10 +150,7 @@ pub(super) async fn call(sim: Sim) {
         if attempt(&sim, &port, &policy, &event).await {
             return;
         }
-        let rests = sim.lock().rng.below(80);
-        for _ in 0..rests {
-            sim.turn().await;
-        }
+        rest(&sim, 300).await;
         let mut world = sim.lock();
         if !world.rng.chance(4) {
             let now = world.now;
@@ -184,6 +181,8 @@ async fn attempt(sim: &Sim, port: &Port, policy: &Arc<PolicyBook>, event: &Check
             let Ok(found) = port.lookup(&counter, &event.key).await else {
                 return false;
             };
+            // The answer may be slow to arrive.
+            rest(sim, 100).await;
             let bug = sim.lock().bug;
             let moment = if bug == Some(Bug::LookUpBeforeClosed) {
                 self::moment(sim)
@@ -200,6 +199,17 @@ async fn attempt(sim: &Sim, port: &Port, policy: &Arc<PolicyBook>, event: &Check
             sim.lock().tell(counter, event.key.clone(), told);
             true
         }
+    }
+}
+
+/// Lets up to so many steps pass.
+async fn rest(sim: &Sim, most: u64) {
+    let until = {
+        let mut world = sim.lock();
+        world.step + world.rng.below(most)
+    };
+    while sim.lock().step < until {
+        sim.turn().await;
     }
 }
 

@@ -4,8 +4,8 @@
 use super::{
     bug::Bug,
     consumer::{Consumer, Group},
-    oracle::Verdict,
     port::Port,
+    verdict::Verdict,
     world::{Sim, control::TOPIC},
 };
 use futures::{

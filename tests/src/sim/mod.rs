@@ -6,6 +6,7 @@
 //! simulated, and each part of it states its fault model. After every effect the invariants of
 //! the exactness rules are checked against the log itself.
 
+mod appends;
 mod bug;
 mod client;
 mod consumer;
@@ -16,6 +17,7 @@ mod port;
 mod rng;
 mod schedule;
 mod trace;
+mod verdict;
 mod worker;
 mod world;
 

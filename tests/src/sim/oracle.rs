@@ -2,29 +2,17 @@
 //! verdicts here are written apart from the production code on purpose.
 
 use super::{
-    bug::Bug,
-    world::{World, control::TOPIC, log::Entry},
+    verdict::{Verdict, truth},
+    world::{World, log::Entry},
 };
-use quipu_adapters::ports::{Body, Committed, SliceState, Stamp};
+use quipu_adapters::ports::{Body, Committed, SliceState};
 use quipu_core::{
     checkpoint::Checkpoint,
-    event::{CounterKey, EventKey, EventRow, LogPosition, Mutation, NamespaceId, StoredEvent},
-    policy::{Incarnation, PolicyBook},
+    event::{CounterKey, EventKey, EventRow, Mutation, NamespaceId, StoredEvent},
     time::Micros,
 };
-use quipu_schemas::{event, signal};
+use quipu_schemas::signal;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The verdict on one record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// A tick.
-    Tick,
-    /// Stored.
-    Accepted(EventRow),
-    /// Dead-lettered for a reason.
-    Refused(&'static str),
-}
 
 /// What a client was told for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,69 +39,6 @@ pub(super) struct Oracle {
     closed: BTreeMap<NamespaceId, Micros>,
     visible: BTreeMap<(CounterKey, Micros), i128>,
     finished: BTreeMap<u32, usize>,
-}
-
-/// The true verdict on a record.
-pub(super) fn truth(
-    bug: Option<Bug>,
-    policy: &PolicyBook,
-    partition: u32,
-    entry: &Entry,
-) -> Verdict {
-    let (value, stamp) = match (&entry.record.body, entry.record.stamp) {
-        (Body::Tick, Stamp::Log(_)) => return Verdict::Tick,
-        (Body::Data { value, .. }, Stamp::Log(_)) => (value, entry.effective),
-        (_, Stamp::Producer(_)) => return Verdict::Refused("not_log_stamped"),
-    };
-    let Ok(event) = event::decode(value) else {
-        return Verdict::Refused("malformed");
-    };
-    let Some(history) = policy.history(event.namespace.as_str()) else {
-        return Verdict::Refused("unknown_namespace");
-    };
-    if history.topic() != TOPIC {
-        return Verdict::Refused("wrong_topic");
-    }
-    let alive = |life: &&Incarnation| {
-        life.created_at() <= stamp && life.deleted_at().is_none_or(|end| stamp < end)
-    };
-    let Some(life) = history.lives().iter().find(alive) else {
-        return Verdict::Refused("unknown_namespace");
-    };
-    let slack = i64::from(bug == Some(Bug::AcceptsTheHorizon));
-    let mut ahead = 0;
-    for (index, version) in life.versions().iter().enumerate() {
-        if version.from > stamp {
-            break;
-        }
-        let end = life
-            .versions()
-            .get(index + 1)
-            .map_or(i64::MAX, |next| next.from.get() - 1);
-        let limit = i64::try_from(version.limits.accept_limit.as_micros()).expect("short");
-        if event.key.event_time.get() <= stamp.get().min(end) - limit - slack {
-            return Verdict::Refused("late");
-        }
-        ahead = i64::try_from(version.limits.max_future.as_micros()).expect("short");
-    }
-    if event.key.event_time.get() > stamp.get() + ahead {
-        return Verdict::Refused("too_far_ahead");
-    }
-    let source = LogPosition {
-        effective_time: stamp,
-        partition,
-        offset: entry.record.offset,
-    };
-    let counter = CounterKey {
-        namespace: life.id(),
-        name: event.counter,
-    };
-    let event = StoredEvent {
-        key: event.key,
-        mutation: event.mutation,
-        source,
-    };
-    Verdict::Accepted(EventRow { counter, event })
 }
 
 fn fold<'a>(events: impl Iterator<Item = &'a StoredEvent>) -> i128 {

@@ -2,12 +2,11 @@
 
 use super::{
     bug::Bug,
-    faults::LogKind,
-    world::{Sim, World, event_store::EventStoreState, log::Stamper},
+    world::{Sim, World, event_store::EventStoreState},
 };
 use quipu_adapters::ports::{
-    Appended, Body, Cache, Durability, EventStore, LogError, Lookup, NewRecord, Parked, Producer,
-    RollupRow, RollupStore, SliceInfo, SliceState, StoreError, Topic,
+    Cache, Durability, EventStore, Lookup, Parked, RollupRow, RollupStore, SliceInfo, SliceState,
+    StoreError,
 };
 use quipu_core::{
     checkpoint::Checkpoint,
@@ -30,10 +29,24 @@ pub(super) struct Port {
     rollups_generation: Arc<AtomicU64>,
 }
 
-enum Fate {
+/// What becomes of a call.
+pub(super) enum Fate {
     Works,
     Fails,
     FailsApplied,
+}
+
+impl Fate {
+    /// The fate of the next call.
+    pub(super) fn draw(world: &mut World) -> Self {
+        if world.strikes(|faults| faults.fail) {
+            Self::Fails
+        } else if world.strikes(|faults| faults.fail_applied) {
+            Self::FailsApplied
+        } else {
+            Self::Works
+        }
+    }
 }
 
 fn away() -> StoreError {
@@ -53,16 +66,6 @@ impl Port {
         }
     }
 
-    fn fate(world: &mut World) -> Fate {
-        if world.strikes(|faults| faults.fail) {
-            Fate::Fails
-        } else if world.strikes(|faults| faults.fail_applied) {
-            Fate::FailsApplied
-        } else {
-            Fate::Works
-        }
-    }
-
     async fn write<T>(
         &self,
         effect: impl FnOnce(&mut World) -> Result<T, StoreError>,
@@ -70,7 +73,7 @@ impl Port {
         self.sim.pause().await;
         let result = {
             let mut world = self.sim.lock();
-            match Self::fate(&mut world) {
+            match Fate::draw(&mut world) {
                 Fate::Fails => Err(away()),
                 Fate::FailsApplied => effect(&mut world).and(Err(away())),
                 Fate::Works => effect(&mut world),
@@ -93,7 +96,7 @@ impl Port {
         self.sim.pause().await;
         {
             let mut world = self.sim.lock();
-            if matches!(Self::fate(&mut world), Fate::Fails | Fate::FailsApplied) {
+            if matches!(Fate::draw(&mut world), Fate::Fails | Fate::FailsApplied) {
                 return Err(away());
             }
             flush(&mut world);
@@ -320,101 +323,5 @@ impl Cache for Port {
             Ok(())
         })
         .await
-    }
-}
-
-impl Producer for Port {
-    fn partitions(&self, topic: Topic) -> u32 {
-        let world = self.sim.lock();
-        let partitions = match topic {
-            Topic::Events => world.events_topic.partitions.len(),
-            Topic::Signals => world.signals_topic.partitions.len(),
-            Topic::DeadLetters => 1,
-        };
-        u32::try_from(partitions).expect("few partitions")
-    }
-
-    async fn append(
-        &self,
-        topic: Topic,
-        records: Vec<NewRecord>,
-    ) -> Result<Vec<Appended>, LogError> {
-        self.sim.pause().await;
-        let mut appended = Vec::with_capacity(records.len());
-        let failed = {
-            let mut world = self.sim.lock();
-            let fate = Self::fate(&mut world);
-            let taken = match fate {
-                Fate::Works => records.len(),
-                Fate::Fails => 0,
-                Fate::FailsApplied => world.rng.index(records.len() + 1),
-            };
-            for record in records.into_iter().take(taken) {
-                appended.push(world.append(topic, record));
-            }
-            !matches!(fate, Fate::Works)
-        };
-        self.sim.pause().await;
-        if failed {
-            return Err(LogError::Unavailable("simulated".to_owned()));
-        }
-        Ok(appended)
-    }
-}
-
-impl World {
-    /// Appends to the events topic. Returns the offset and the time that the log answers with.
-    pub(super) fn append_event(
-        &mut self,
-        partition: u32,
-        stamper: Stamper,
-        body: Body,
-    ) -> (u64, Micros) {
-        let state = self.events_topic.partition(partition);
-        let (offset, shown) = state.append(&mut self.rng, self.now, stamper, body);
-        let effective = state.effective();
-        self.check_append(partition, offset);
-        self.note(&format!(
-            "append {partition}/{offset} effective {effective}"
-        ));
-        (
-            offset,
-            if self.faults.log == LogKind::Embedded {
-                effective
-            } else {
-                shown
-            },
-        )
-    }
-
-    fn append(&mut self, topic: Topic, record: NewRecord) -> Appended {
-        let NewRecord { partition, body } = record;
-        let (offset, append_time) = match topic {
-            Topic::Events => self.append_event(partition, Stamper::Log, body),
-            Topic::Signals => {
-                if self.strikes(|faults| faults.signal_lost) {
-                    return Appended {
-                        partition,
-                        offset: 0,
-                        append_time: self.now,
-                    };
-                }
-                let doubled = self.rng.chance(10);
-                let state = self.signals_topic.partition(partition);
-                if doubled {
-                    state.append(&mut self.rng, self.now, Stamper::Log, body.clone());
-                }
-                state.append(&mut self.rng, self.now, Stamper::Log, body)
-            }
-            Topic::DeadLetters => {
-                self.check_dead_letter(&body);
-                (0, self.now)
-            }
-        };
-        Appended {
-            partition,
-            offset,
-            append_time,
-        }
     }
 }

@@ -32,7 +32,7 @@ pub struct Outcome {
 
 const BUSY_STEPS: u64 = 2_000;
 const QUIET_STEPS: u64 = 6_000;
-const CALLS: usize = 4;
+const CALLS: usize = 6;
 
 type Process = LocalBoxFuture<'static, ()>;
 

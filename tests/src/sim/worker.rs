@@ -169,11 +169,11 @@ impl Worker {
             let signal = signal::decode(value).expect("signals are well made");
             self.machine.on_signal(now, at, signal, &self.policy);
         }
-        if let (Some(Bug::SignalCommittedAtReceipt), Some(last)) =
-            (self.sim.lock().bug, records.last())
-        {
+        let bug = self.sim.lock().bug;
+        if let (Some(Bug::SignalCommittedAtReceipt), Some(last)) = (bug, records.last()) {
+            let next_offset = last.offset + 1;
             let frontier = Committed {
-                next_offset: last.offset + 1,
+                next_offset,
                 effective_time: Micros::MIN,
             };
             self.consumer.commit_blindly(partition, frontier);
