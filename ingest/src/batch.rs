@@ -5,7 +5,6 @@ use quipu_core::{
     event::{CounterKey, EventRow},
     policy::Refusal,
     time::Micros,
-    window::Window,
 };
 use std::collections::BTreeMap;
 
@@ -62,15 +61,6 @@ impl Batch {
     /// Whether it decided no range at all.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
-    }
-
-    /// The window that covers its rows; `None` without rows.
-    pub fn window(&self) -> Option<Window> {
-        let times = || self.rows.iter().map(|row| row.event.key.event_time);
-        Some(Window {
-            after: times().min()?.pred(),
-            through: times().max()?,
-        })
     }
 }
 

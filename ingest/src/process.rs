@@ -9,6 +9,7 @@ use quipu_adapters::{
 use quipu_core::{
     key::{key_bytes, partition, route},
     policy::PolicyBook,
+    window::Window,
 };
 use quipu_schemas::signal::{self, CheckedSignal};
 use std::{sync::Arc, time::Instant};
@@ -66,22 +67,32 @@ pub async fn make_durable<L: Producer, E: EventStore>(
 }
 
 async fn write_rows<E: EventStore>(store: &E, batch: &Batch) -> Result<(), IngestError> {
-    let Some(window) = batch.window() else {
+    if batch.rows.is_empty() {
         return Ok(());
-    };
+    }
     let mut backoff = Backoff::new("write events");
     loop {
-        match store.write(&batch.rows).await {
+        let written = match store.write(&batch.rows).await {
+            Err(StoreError::SliceNotReady(_)) => prepare(store, batch).await,
             Ok(()) => return Ok(()),
-            Err(StoreError::SliceNotReady(_)) => {
-                if let Err(error) = store.prepare(window).await {
-                    backoff.wait(&error).await;
-                }
-            }
-            Err(error @ StoreError::Unavailable(_)) => backoff.wait(&error).await,
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(()) => {}
             Err(error @ StoreError::Damaged(_)) => return Err(error.into()),
+            Err(error) => backoff.wait(&error).await,
         }
     }
+}
+
+/// Makes the slices of a batch ready: of each row, for between them may lie years.
+async fn prepare<E: EventStore>(store: &E, batch: &Batch) -> Result<(), StoreError> {
+    for row in &batch.rows {
+        let through = row.event.key.event_time;
+        let after = through.pred();
+        store.prepare(Window { after, through }).await?;
+    }
+    Ok(())
 }
 
 async fn synced<E: EventStore>(store: &E) -> Result<Durability, IngestError> {

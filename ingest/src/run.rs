@@ -299,15 +299,16 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         let Some(oldest) = self.machine.oldest_frontier() else {
             return Ok(());
         };
-        let window = slices_needed(&policy, oldest, self.ports.clock.now());
-        match self.ports.events.prepare(window).await {
-            Err(error @ StoreError::Damaged(_)) => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%error, "could not prepare time slices; trying again");
-                Ok(())
+        for window in slices_needed(&policy, oldest, self.ports.clock.now()) {
+            match self.ports.events.prepare(window).await {
+                Ok(()) => {}
+                Err(error @ StoreError::Damaged(_)) => return Err(error.into()),
+                Err(error) => {
+                    tracing::warn!(%error, "could not prepare time slices; trying again");
+                }
             }
-            Ok(()) => Ok(()),
         }
+        Ok(())
     }
 
     async fn drain(&mut self) -> Result<(), IngestError> {
@@ -319,9 +320,10 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
     }
 }
 
-/// The window that slices must cover: from the oldest event that an undecided record may hold to
-/// the newest that will be accepted soon.
-fn slices_needed(policy: &PolicyBook, oldest_frontier: Micros, now: Micros) -> Window {
+/// The windows that slices must cover: round the oldest time at which a record is undecided, and
+/// round now. A server that was down for years must not make a slice for each day between; a
+/// record that needs one of those makes it.
+fn slices_needed(policy: &PolicyBook, oldest_frontier: Micros, now: Micros) -> [Window; 2] {
     let lives = || policy.iter().flat_map(|(_, history)| history.lives());
     let limits = || {
         lives()
@@ -336,8 +338,8 @@ fn slices_needed(policy: &PolicyBook, oldest_frontier: Micros, now: Micros) -> W
         .map(|limits| limits.max_future)
         .max()
         .unwrap_or_default();
-    Window {
-        after: oldest_frontier - longest,
-        through: now.max(oldest_frontier) + furthest + SLICE_LEAD,
-    }
+    [oldest_frontier, now.max(oldest_frontier)].map(|at| Window {
+        after: at - longest,
+        through: at + furthest + SLICE_LEAD,
+    })
 }

@@ -1,0 +1,3 @@
+//! The whole role on a real node, under clocks that do what clocks do.
+
+mod downtime;
