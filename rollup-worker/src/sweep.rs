@@ -101,13 +101,16 @@ impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
         let low = self.watermarks.low();
         let policy = Arc::clone(&self.policies.borrow());
         let closed = closed_times(&policy, low);
+        // What is accepted follows the log's time, also for namespaces that are still to be made:
+        // a clock that shows more must not drop a slice that they may write to.
+        let oldest_kept = self.clock.now().min(low) - self.settings.retention;
         for slice in self.events.slices().await? {
             if slice.state != SliceState::Ready {
                 continue;
             }
             let lagging = self.walk_slice(&policy, &closed, slice).await?;
             found.lagging += lagging.signalled;
-            let expired = slice.last < self.clock.now() - self.settings.retention;
+            let expired = slice.last < oldest_kept;
             let is_closed = closed.values().all(|closed| *closed >= slice.last);
             let covered = expired && is_closed && !closed.is_empty() && lagging.behind == 0;
             // A checkpoint that was seen may yet be lost, and then only the events could mend it.

@@ -1,0 +1,3 @@
+//! The role against stores that fail, and clocks that do what clocks do.
+
+mod sweep;

@@ -1,0 +1,133 @@
+//! Signals that must not be forgotten.
+
+use quipu_adapters::ports::Parked;
+use quipu_core::{
+    event::{CounterKey, NamespaceId},
+    name::{CounterName, Namespace},
+    policy::{
+        Cardinality, Incarnation, Limits as AcceptLimits, NamespaceHistory, PolicyBook,
+        RollupSettings,
+    },
+    time::Micros,
+};
+use quipu_rollup_worker::{
+    machine::{Limits, Machine, Rolled, closed_times},
+    pending::SignalAt,
+};
+use quipu_schemas::signal::CheckedSignal;
+use std::{collections::BTreeMap, time::Duration};
+
+const LIMITS: Limits = Limits {
+    pending: 100,
+    circulating: 0,
+    park_after: Duration::from_secs(1),
+    batch_target: Duration::from_secs(1),
+    batch_sizes: (1, 10),
+};
+const AT: Micros = Micros::new(1_000_000_000);
+
+fn counter() -> CounterKey {
+    let name = CounterName::new("hits").expect("a valid name");
+    CounterKey {
+        namespace: NamespaceId(1),
+        name,
+    }
+}
+
+fn signal(last_write: Micros) -> CheckedSignal {
+    CheckedSignal {
+        counter: counter(),
+        last_write: Some(last_write),
+    }
+}
+
+fn book() -> PolicyBook {
+    let second = Duration::from_secs(1);
+    let limits = AcceptLimits {
+        accept_limit: second,
+        max_future: second,
+    };
+    let rollup = RollupSettings {
+        coalesce: Duration::ZERO,
+        cardinality: Cardinality::High,
+    };
+    let life = Incarnation::new(NamespaceId(1), Micros::new(0), limits);
+    let name = Namespace::new("site").expect("a valid name");
+    PolicyBook::new(
+        [(name, NamespaceHistory::new("quipu-events", rollup, life))],
+        Micros::MAX,
+    )
+}
+
+fn commits(machine: &mut Machine) -> BTreeMap<u32, u64> {
+    let finished = machine.begin_sync();
+    finished
+        .map(|finished| machine.on_durable(finished).commits)
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_signal_of_a_namespace_that_the_policy_does_not_know_yet_waits_until_it_does() {
+    let mut machine = Machine::new(LIMITS);
+    machine.assign(0, 0);
+    let old = PolicyBook::new([], Micros::MAX);
+    machine.on_signal(
+        AT,
+        SignalAt {
+            partition: 0,
+            offset: 0,
+        },
+        signal(AT),
+        &old,
+    );
+    machine.forget_deleted(&old);
+    assert_eq!(commits(&mut machine), BTreeMap::new());
+    let closed = closed_times(&book(), AT + Duration::from_secs(2));
+    assert_eq!(machine.next_batch(&closed), vec![counter()]);
+}
+
+#[test]
+fn parking_an_earlier_write_does_not_finish_the_row_of_a_later_one() {
+    let (mut machine, book) = (Machine::new(LIMITS), book());
+    let later = AT + Duration::from_secs(60);
+    machine.assign(0, 0);
+    for (offset, write) in [(0, later), (1, AT)] {
+        let read = AT + Duration::from_secs(10 * offset);
+        machine.on_signal(
+            read,
+            SignalAt {
+                partition: 0,
+                offset,
+            },
+            signal(write),
+            &book,
+        );
+        let rows = machine.to_park(read + Duration::from_secs(5));
+        machine.on_parked(&rows);
+    }
+    let closed = closed_times(&book, AT + Duration::from_secs(2));
+    assert_eq!(machine.next_batch(&closed), vec![counter()]);
+    let rolled = Rolled {
+        through: closed[&NamespaceId(1)],
+        noted: None,
+    };
+    machine.on_batch(vec![(counter(), Some(rolled))], Duration::ZERO, &book);
+    let finished = machine.begin_sync().expect("both signals were parked");
+    assert_eq!(machine.on_durable(finished).unpark, BTreeMap::new());
+    let closed = closed_times(&book, later + Duration::from_secs(2));
+    assert_eq!(machine.next_batch(&closed), vec![counter()]);
+    let rolled = Rolled {
+        through: closed[&NamespaceId(1)],
+        noted: None,
+    };
+    machine.on_batch(vec![(counter(), Some(rolled))], Duration::ZERO, &book);
+    let finished = machine.begin_sync().expect("the parked row is finished");
+    let row = Parked {
+        counter: counter(),
+        last_write: later,
+    };
+    assert_eq!(
+        machine.on_durable(finished).unpark,
+        BTreeMap::from([(0, vec![row])])
+    );
+}
