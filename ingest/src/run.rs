@@ -281,11 +281,14 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
             body: Body::Tick,
         });
         let ticks = ticks.collect();
-        // Nothing waits for a tick: one that fails is followed by the next.
+        // Nothing waits for a tick: one that fails is followed by the next. But where nobody
+        // writes, ticks alone find that the log has stopped for good.
         self.in_flight.push(
             async move {
-                if let Err(error) = log.append(Topic::Events, ticks).await {
-                    tracing::debug!(%error, "could not append ticks");
+                match log.append(Topic::Events, ticks).await {
+                    Ok(_) => {}
+                    Err(error @ LogError::Damaged(_)) => return Err(error.into()),
+                    Err(error) => tracing::debug!(%error, "could not append ticks"),
                 }
                 Ok(Processed::Done(Vec::new()))
             }

@@ -1,3 +1,4 @@
 //! The whole role on a real node, under clocks that do what clocks do.
 
 mod downtime;
+mod failing;

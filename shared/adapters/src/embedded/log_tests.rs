@@ -347,3 +347,25 @@ async fn groups_over_all_partitions_keep_every_segment_s_offsets_together() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_log_whose_thread_died_is_damaged_and_not_only_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let (clock, _) = clock();
+    let node = open(directory.path(), &clock);
+    let defect = Box::new(|_| panic!("as by a defect"));
+    let died = node.producer().change(defect).await;
+    assert!(matches!(died, Err(LogError::Damaged(_))), "{died:?}");
+    // Whoever tries again would wait for ever in a process that looks alive.
+    let appended = append(&node, 0, &["a"]).await;
+    assert!(
+        matches!(appended, Err(LogError::Damaged(_))),
+        "{appended:?}"
+    );
+    let mut consumer = node.consumer(Topic::Events, "ingest");
+    let committed = consumer.commit(vec![(0, at(0))]).await;
+    assert!(
+        matches!(committed, Err(LogError::Damaged(_))),
+        "{committed:?}"
+    );
+}

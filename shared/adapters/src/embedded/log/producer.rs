@@ -69,8 +69,8 @@ impl EmbeddedProducer {
         let (answer, answered) = oneshot::channel();
         self.requests
             .send(Request::Commit(frontiers, answer))
-            .map_err(|_| closed())?;
-        answered.await.map_err(|_| closed())?
+            .map_err(|_| self.ended())?;
+        answered.await.map_err(|_| self.ended())?
     }
 
     /// Makes a change in the log's time (R5): every append so far got an earlier time than the
@@ -79,8 +79,20 @@ impl EmbeddedProducer {
         let (answer, answered) = oneshot::channel();
         self.requests
             .send(Request::Change(make, answer))
-            .map_err(|_| closed())?;
-        answered.await.map_err(|_| closed())?
+            .map_err(|_| self.ended())?;
+        answered.await.map_err(|_| self.ended())?
+    }
+
+    /// Why the writer's thread answers no more.
+    fn ended(&self) -> LogError {
+        if self.budget.is_closed() {
+            return closed();
+        }
+        // Nobody closed it. Callers that tried again would wait for ever.
+        LogError::Damaged(
+            "its thread died of a defect; what was acknowledged is safe: start the server again"
+                .to_owned(),
+        )
     }
 
     pub(super) fn close(&self) {
@@ -135,8 +147,8 @@ impl Producer for EmbeddedProducer {
         };
         self.requests
             .send(Request::Append(append))
-            .map_err(|_| closed())?;
+            .map_err(|_| self.ended())?;
         // Nobody answers what was still in the queue at the close, and nobody wrote it.
-        answered.await.map_err(|_| closed())?
+        answered.await.map_err(|_| self.ended())?
     }
 }
