@@ -11,12 +11,11 @@ mod serve;
 use args::{Cli, Command, NamespaceCommand};
 use clap::Parser;
 use commands::exit::{Exit, Failed};
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
-
-/// Keeps less memory than the system's allocator under many small allocations of many threads.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -101,6 +100,8 @@ fn start_logging(level: LevelFilter) {
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(filter))
         .with_writer(io::stderr)
+        // A file or a pipe would get the colours as bytes.
+        .with_ansi(io::stderr().is_terminal())
         .compact()
         .init();
 }

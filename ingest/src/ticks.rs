@@ -10,7 +10,8 @@ pub struct TickSettings {
     pub active: Duration,
     /// While nothing has been written for `idle_after`.
     pub idle: Duration,
-    /// Longer than the longest accept limit, so that every window closes at the active pace.
+    /// How long after the last write the idle pace begins. Longer than usual accept limits, so
+    /// that their windows close at the active pace.
     pub idle_after: Duration,
 }
 

@@ -324,10 +324,10 @@ impl Finished {
     }
 }
 
-/// Converged counters circulate once a second, but at most 2,000 of them a second in all: idle
+/// Converged counters circulate once a second, but at most 1,000 of them a second in all: idle
 /// counters must not keep a processor busy.
 fn circulation(idle: usize) -> Duration {
-    const PER_SECOND: u32 = 2_000;
+    const PER_SECOND: u32 = 1_000;
     let idle = u32::try_from(idle).unwrap_or(u32::MAX);
     (Duration::from_secs(1) * idle / PER_SECOND).max(Duration::from_secs(1))
 }

@@ -36,8 +36,8 @@ const INGEST: quipu_ingest::Settings = quipu_ingest::Settings {
 };
 
 const ROLLUP_LIMITS: Limits = Limits {
-    pending: 200_000,
-    circulating: 20_000,
+    pending: 100_000,
+    circulating: 10_000,
     park_after: Duration::from_secs(30),
     batch_target: Duration::from_millis(100),
     batch_sizes: (64, 4_096),

@@ -24,12 +24,18 @@ pub struct Clock(Arc<dyn Fn() -> Reading + Send + Sync>);
 impl Clock {
     /// The machine's clocks.
     pub fn system() -> Self {
-        Self(Arc::new(|| Reading { wall: wall(), steady: steady() }))
+        Self(Arc::new(|| Reading {
+            wall: wall(),
+            steady: steady(),
+        }))
     }
 
     /// A clock that shows what a test sets.
     pub fn manual(start: Micros) -> (Self, ManualClock) {
-        let hands = Arc::new(Mutex::new(Reading { wall: start, steady: Duration::ZERO }));
+        let hands = Arc::new(Mutex::new(Reading {
+            wall: start,
+            steady: Duration::ZERO,
+        }));
         let shown = Arc::clone(&hands);
         let read = move || *shown.lock().unwrap_or_else(PoisonError::into_inner);
         (Self(Arc::new(read)), ManualClock(hands))
@@ -60,7 +66,10 @@ impl ManualClock {
     /// Lets time pass on both clocks.
     pub fn advance(&self, by: Duration) {
         let mut hands = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *hands = Reading { wall: hands.wall + by, steady: hands.steady + by };
+        *hands = Reading {
+            wall: hands.wall + by,
+            steady: hands.steady + by,
+        };
     }
 
     /// Steps the wall clock alone.

@@ -31,7 +31,9 @@ impl Backoff {
 
     /// How long to wait after this many attempts have failed before.
     fn pause(attempt: u32) -> Duration {
-        Self::FIRST.saturating_mul(2_u32.saturating_pow(attempt)).min(Self::LONGEST)
+        Self::FIRST
+            .saturating_mul(2_u32.saturating_pow(attempt))
+            .min(Self::LONGEST)
     }
 }
 

@@ -45,8 +45,8 @@ impl Default for LogSettings {
         Self {
             event_partitions: 4,
             signal_partitions: 4,
-            segment_bytes: 16 << 20,
-            tail_bytes: 32 << 20,
+            segment_bytes: 8 << 20,
+            tail_bytes: 8 << 20,
             queue_bytes: 16 << 20,
             max_record_bytes: 1 << 20,
         }

@@ -49,9 +49,9 @@ impl Default for Dataset {
 /// One window may not ask for more slices than this: each costs memory and files.
 const MOST_SLICES_AT_ONCE: usize = 1_000;
 
-/// Eight memtables of this size make a compaction. Measured with ten million rows of 60 bytes: half
-/// the work of a row was compaction with four of 16 MiB each, and a quarter is with these.
-const MEMTABLE_BYTES: u64 = 32 << 20;
+/// Rows take three to four times this in memory before they are written out, and several such
+/// tables may wait to be. Larger ones save compactions, and cost memory under load.
+const MEMTABLE_BYTES: u64 = 8 << 20;
 const MEMTABLES_A_COMPACTION: u8 = 8;
 const TABLE_BYTES: u64 = 32 << 20;
 
