@@ -83,6 +83,8 @@ struct Worker<K, L, E, R, C> {
     next_batch_at: Instant,
     /// Something may be ripe: a signal came, a window closed, or a batch ended.
     look_for_ripe: bool,
+    /// Counters failed since the last sync began. A store that stopped for good says so at a sync.
+    failing: bool,
     sync: Option<BoxFuture<'static, SyncResult>>,
 }
 
@@ -115,6 +117,7 @@ pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cac
         batch: None,
         next_batch_at: Instant::now(),
         look_for_ripe: true,
+        failing: false,
         sync: None,
     };
     tokio::select! {
@@ -269,6 +272,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
             .iter()
             .filter(|(_, rolled)| rolled.is_none())
             .count();
+        self.failing |= failed > 0;
         counter!(names::FAILED).increment(failed as u64);
         counter!(names::AGGREGATED).increment((results.len() - failed) as u64);
         #[expect(
@@ -284,9 +288,11 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
     }
 
     fn start_sync(&mut self) {
-        let Some(finished) = self.machine.begin_sync() else {
+        let finished = self.machine.begin_sync();
+        if finished.is_none() && !std::mem::take(&mut self.failing) {
             return;
-        };
+        }
+        let finished = finished.unwrap_or_default();
         let rollups = self.ports.stores.rollups.clone();
         self.sync = Some(async move { (finished, rollups.sync().await) }.boxed());
     }

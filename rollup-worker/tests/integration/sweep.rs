@@ -7,9 +7,6 @@ use quipu_adapters::{
     watermarks::WatermarkBoard,
 };
 use quipu_core::{
-    event::NamespaceId,
-    name::Namespace,
-    policy::{Cardinality, Incarnation, Limits, NamespaceHistory, PolicyBook, RollupSettings},
     slice::{SliceId, Slicing},
     time::Micros,
     watermark::Watermarks,
@@ -22,21 +19,6 @@ use tokio::sync::watch;
 const DAY: Duration = Duration::from_hours(24);
 const RETENTION: Duration = Duration::from_hours(7 * 24);
 const NOON: Micros = Micros::new(20_000 * 86_400_000_000 + 43_200_000_000);
-
-fn policy() -> PolicyBook {
-    let limits = Limits {
-        accept_limit: Duration::from_secs(5),
-        max_future: Duration::from_secs(5),
-    };
-    let rollup = RollupSettings {
-        coalesce: Duration::from_secs(1),
-        cardinality: Cardinality::Low,
-    };
-    let life = Incarnation::new(NamespaceId(1), Micros::new(0), limits);
-    let name = Namespace::new("ns").expect("a valid name");
-    let history = NamespaceHistory::new("quipu-events", rollup, life);
-    PolicyBook::new([(name, history)], Micros::MAX)
-}
 
 /// Walks a store of the slices of ten days while all is decided up to noon and the machine's
 /// clock shows something else. Returns the slices that were dropped.
@@ -54,7 +36,7 @@ async fn dropped_at(wall: Micros) -> Vec<SliceId> {
         events: events.clone(),
         rollups: MemoryRollupStore::default(),
         watermarks: WatermarkBoard::new(Watermarks::new([(0, NOON)])),
-        policies: watch::channel(Arc::new(policy())).1,
+        policies: watch::channel(Arc::new(crate::policy())).1,
         clock,
         settings: SweepSettings {
             every: DAY,

@@ -1,0 +1,152 @@
+//! A rollup store that has stopped for good.
+
+use quipu_adapters::ports::EventStore;
+use quipu_adapters::{
+    clock::Clock,
+    memory::{MemoryCache, MemoryEventStore, MemoryLog},
+    ports::{
+        Body, Durability, NewRecord, Parked, Producer, RollupRow, RollupStore, StoreError, Topic,
+    },
+    watermarks::WatermarkBoard,
+};
+use quipu_core::{
+    checkpoint::Checkpoint,
+    event::{CounterKey, EventKey, EventRow, LogPosition, Mutation, NamespaceId, StoredEvent},
+    name::{CounterName, ItemKey, Token},
+    slice::Slicing,
+    time::Micros,
+    watermark::Watermarks,
+    window::Window,
+};
+use quipu_rollup_worker::{
+    Ports, RollupError, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
+};
+use quipu_schemas::signal::{self, CheckedSignal};
+use std::{future, sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+/// It is read, but takes nothing any more, as after a failed write.
+#[derive(Clone, Debug)]
+struct Stopped;
+
+fn stopped<T>() -> Result<T, StoreError> {
+    Err(StoreError::Damaged("a write failed".to_owned()))
+}
+
+impl RollupStore for Stopped {
+    async fn load(&self, counters: &[CounterKey]) -> Result<Vec<RollupRow>, StoreError> {
+        Ok(vec![RollupRow::default(); counters.len()])
+    }
+    async fn put(&self, _: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {
+        stopped()
+    }
+    async fn note_writes(&self, _: Vec<(CounterKey, Micros)>) -> Result<(), StoreError> {
+        stopped()
+    }
+    async fn park(&self, _: u32, _: Vec<Parked>) -> Result<(), StoreError> {
+        stopped()
+    }
+    async fn parked(
+        &self,
+        _: u32,
+        _: Option<&CounterKey>,
+        _: usize,
+    ) -> Result<Vec<Parked>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn unpark(&self, _: u32, _: Vec<Parked>) -> Result<(), StoreError> {
+        stopped()
+    }
+    async fn sync(&self) -> Result<Durability, StoreError> {
+        stopped()
+    }
+}
+
+fn row() -> EventRow {
+    let event_time = Micros::new(1_000_000);
+    EventRow {
+        counter: CounterKey {
+            namespace: NamespaceId(1),
+            name: CounterName::new("c").expect("a valid name"),
+        },
+        event: StoredEvent {
+            key: EventKey {
+                event_time,
+                event_id: Token::new("t").expect("a valid token"),
+                item_key: ItemKey::new("").expect("a valid item key"),
+            },
+            mutation: Mutation::Add(1),
+            source: LogPosition {
+                effective_time: event_time,
+                partition: 0,
+                offset: 0,
+            },
+        },
+    }
+}
+
+async fn events() -> MemoryEventStore {
+    let events = MemoryEventStore::new(Slicing::new(Duration::from_hours(24)).expect("valid"));
+    let (after, through) = (Micros::new(0), Micros::new(2_000_000));
+    events
+        .prepare(Window { after, through })
+        .await
+        .expect("prepared");
+    events.write(&[row()]).await.expect("written");
+    events
+}
+
+fn settings() -> Settings {
+    let hour = Duration::from_hours(1);
+    Settings {
+        limits: Limits {
+            pending: 10,
+            circulating: 10,
+            park_after: hour,
+            batch_target: hour,
+            batch_sizes: (1, 10),
+        },
+        sync_every: Duration::from_millis(20),
+        sweep: SweepSettings {
+            every: hour,
+            page_pause: Duration::ZERO,
+            grace: Duration::ZERO,
+            retention: hour,
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_worker_ends_when_the_rollup_store_has_stopped_for_good() {
+    let (clock, _) = Clock::manual(Micros::new(60_000_000));
+    let log = MemoryLog::new(clock.clone(), 1);
+    let signal = CheckedSignal {
+        counter: row().counter,
+        last_write: Some(row().event.key.event_time),
+    };
+    let record = NewRecord {
+        partition: 0,
+        body: Body::value(signal::encode(&signal)),
+    };
+    log.append(Topic::Signals, vec![record])
+        .await
+        .expect("appended");
+    let ports = Ports {
+        log: log.clone(),
+        stores: Stores {
+            events: events().await,
+            rollups: Stopped,
+            cache: MemoryCache::default(),
+        },
+        watermarks: WatermarkBoard::new(Watermarks::new([(0, clock.now())])),
+        policies: watch::channel(Arc::new(crate::policy())).1,
+        clock,
+    };
+    let consumer = log.consumer(Topic::Signals);
+    let run = quipu_rollup_worker::run(consumer, ports, settings(), future::pending());
+    let ended = tokio::time::timeout(Duration::from_secs(5), run).await;
+    assert!(
+        matches!(ended, Ok(Err(RollupError::Store(StoreError::Damaged(_))))),
+        "a process whose counts have stopped must not look alive: {ended:?}"
+    );
+}
