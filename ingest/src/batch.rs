@@ -58,6 +58,11 @@ impl Batch {
         self.rows.push(row);
     }
 
+    /// How many records it keeps in memory, accepted and refused ones.
+    pub fn kept(&self) -> usize {
+        self.rows.len() + self.dead_letters.len()
+    }
+
     /// Whether it decided no range at all.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()

@@ -116,7 +116,7 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             self.seal_when_due();
-            let has_room = self.open.rows.len() < self.settings.batch_rows;
+            let has_room = self.open.kept() < self.settings.batch_rows;
             let linger_ends = self.open_since.map(|since| since + self.settings.linger);
             let may_seal = self.in_flight.len() < self.settings.in_flight;
             tokio::select! {
@@ -212,8 +212,8 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
 
     fn seal_when_due(&mut self) {
         let Some(since) = self.open_since else { return };
-        let size = self.open.rows.len() + self.open.dead_letters.len();
-        let due = size >= self.settings.batch_rows || since.elapsed() >= self.settings.linger;
+        let full = self.open.kept() >= self.settings.batch_rows;
+        let due = full || since.elapsed() >= self.settings.linger;
         if due && self.in_flight.len() < self.settings.in_flight {
             self.seal();
         }
