@@ -126,6 +126,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         // that nothing is taken for closed by limits that no longer hold.
         let moment = self.moment();
         let book = self.book();
+        let moment = moment.at_least(&book);
         let life = machine::find(&book, namespace.as_str(), moment)
             .map_err(|why| Failure::no_namespace(namespace.as_str(), why))?;
         let rollup = book

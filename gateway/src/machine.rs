@@ -28,6 +28,17 @@ impl Moment {
             effective: clock.max(low),
         }
     }
+
+    /// With what the policy proves: the log has passed every change that is in effect, so a clock
+    /// that stepped back does not show namespaces as they were before one.
+    #[must_use]
+    pub fn at_least(self, book: &PolicyBook) -> Self {
+        let proven = book.in_effect().unwrap_or(self.effective);
+        Self {
+            effective: self.effective.max(proven),
+            ..self
+        }
+    }
 }
 
 /// Why no namespace can be named.

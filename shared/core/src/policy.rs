@@ -304,6 +304,7 @@ pub struct PolicyBook {
     names: BTreeMap<Namespace, Arc<NamespaceHistory>>,
     ids: BTreeMap<NamespaceId, Namespace>,
     valid_through: Micros,
+    in_effect: Option<Micros>,
 }
 
 impl PolicyBook {
@@ -333,6 +334,17 @@ impl PolicyBook {
     /// No verdict may be made beyond this effective time.
     pub fn valid_through(&self) -> Micros {
         self.valid_through
+    }
+
+    /// The newest effective time of which it is known that the log has passed it, because the
+    /// change that was made then is in effect. `None` where changes are announced ahead.
+    pub fn in_effect(&self) -> Option<Micros> {
+        self.in_effect
+    }
+
+    /// Notes that a change is in effect.
+    pub fn note_in_effect(&mut self, change: Micros) {
+        self.in_effect = self.in_effect.max(Some(change));
     }
 
     /// The history of a name.

@@ -135,6 +135,7 @@ impl Registry {
             self.records.insert(name.clone(), record);
         }
         self.book.insert(name, history);
+        self.book.note_in_effect(at);
         self.changes += 1;
         self.newest = self.newest.max(at);
         Ok(())
