@@ -72,6 +72,8 @@ pub struct Machine {
     partitions: BTreeMap<u32, Partition>,
     pending: PendingSet,
     overflow: Vec<(SignalAt, Parked)>,
+    /// The partition whose parked rows were loaded last: the others come before it.
+    loaded: Option<u32>,
     finished: Finished,
     sizer: BatchSizer,
     pressure: Pressure,
@@ -86,6 +88,7 @@ impl Machine {
             partitions: BTreeMap::new(),
             pending: PendingSet::default(),
             overflow: Vec::new(),
+            loaded: None,
             finished: Finished::default(),
             sizer: BatchSizer::new(smallest, largest),
             pressure: Pressure::new(),

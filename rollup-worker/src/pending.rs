@@ -1,6 +1,8 @@
 //! The coalescing set: counters that wait for their windows to close, each with the signals that
 //! are finished once it is rolled up past them. 500 writes in a coalesce window are one entry.
 
+mod room;
+
 use quipu_adapters::ports::Parked;
 use quipu_core::{
     event::{CounterKey, NamespaceId},

@@ -3,8 +3,14 @@
 
 use super::Machine;
 use quipu_adapters::ports::Parked;
-use quipu_core::{event::CounterKey, time::Micros};
-use std::collections::BTreeMap;
+use quipu_core::{
+    event::{CounterKey, NamespaceId},
+    time::Micros,
+};
+use std::{collections::BTreeMap, time::Duration};
+
+/// Parked counters that close within this stay in memory.
+const SOON: Duration = Duration::from_mins(1);
 
 /// A pass over a partition's parked rows, page by page, as memory allows.
 #[derive(Debug, Default)]
@@ -45,18 +51,9 @@ impl Machine {
 
     /// The rows of [`Self::overflow`] were stored: they are loaded again as memory allows.
     pub fn on_overflow_parked(&mut self) {
-        for (at, _) in self.overflow.drain(..) {
+        for (at, _) in std::mem::take(&mut self.overflow) {
             self.finished.signals.push(at);
-            let state = self
-                .partitions
-                .get_mut(&at.partition)
-                .expect("an assigned partition");
-            state.parked = match std::mem::take(&mut state.parked) {
-                ParkedPass::Loaded | ParkedPass::Due => ParkedPass::Due,
-                ParkedPass::After(counter) | ParkedPass::AfterAndAgain(counter) => {
-                    ParkedPass::AfterAndAgain(counter)
-                }
-            };
+            self.load_again(at.partition);
         }
     }
 
@@ -70,14 +67,40 @@ impl Machine {
         }
     }
 
+    /// When memory is half full, lets parked counters go that close late: they must not keep those
+    /// out that close now. Their rows are loaded again and again, until they close soon.
+    pub fn make_room(&mut self, closed: &BTreeMap<NamespaceId, Micros>) {
+        let pending = self.pending.len();
+        if pending <= self.limits.pending / 2 {
+            return;
+        }
+        let most = pending - self.limits.pending / 4;
+        for partition in self.pending.let_go(most, closed, SOON) {
+            self.load_again(partition);
+        }
+    }
+
+    /// Another pass over a partition's parked rows is needed.
+    fn load_again(&mut self, partition: u32) {
+        let state = self.partition(partition);
+        state.parked = match std::mem::take(&mut state.parked) {
+            ParkedPass::Loaded | ParkedPass::Due => ParkedPass::Due,
+            ParkedPass::After(counter) | ParkedPass::AfterAndAgain(counter) => {
+                ParkedPass::AfterAndAgain(counter)
+            }
+        };
+    }
+
     /// The next page of parked rows to load, when there is room: a partition, and the counter
     /// after which to go on.
     pub fn parked_to_load(&self) -> Option<(u32, Option<CounterKey>)> {
         if self.pending.len() > self.limits.pending / 2 {
             return None;
         }
+        let after_turn = self.loaded.map_or(0, |last| last.saturating_add(1));
         self.partitions
-            .iter()
+            .range(after_turn..)
+            .chain(self.partitions.range(..after_turn))
             .find_map(|(partition, state)| match &state.parked {
                 ParkedPass::Loaded => None,
                 ParkedPass::Due => Some((*partition, None)),
@@ -93,6 +116,7 @@ impl Machine {
             .last()
             .filter(|_| rows.len() == asked)
             .map(|row| row.counter.clone());
+        self.loaded = Some(partition);
         let state = self.partition(partition);
         state.parked = match (more, std::mem::take(&mut state.parked)) {
             (Some(counter), ParkedPass::AfterAndAgain(_)) => ParkedPass::AfterAndAgain(counter),

@@ -17,6 +17,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         if self.park(&rows).await {
             self.machine.on_parked(&rows);
         }
+        self.machine.make_room(&self.closed);
         self.load_parked().await;
     }
 

@@ -1,5 +1,6 @@
 //! The role against stores that fail, and clocks that do what clocks do.
 
+mod budget;
 mod failing;
 mod sweep;
 
