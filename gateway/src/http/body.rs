@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, Request, header},
 };
 use bytes::Bytes;
-use http_body_util::LengthLimitError;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde_json::error::Category;
 
@@ -25,6 +25,7 @@ pub(super) async fn read(request: Request<Body>) -> Result<Bytes, Failure> {
         .and_then(|v| v.parse().ok())
         .is_some_and(|bytes: usize| bytes > MAX_BODY_BYTES)
     {
+        discard(body).await;
         return Err(too_large());
     }
     body::to_bytes(body, MAX_BODY_BYTES).await.map_err(|error| {
@@ -37,6 +38,13 @@ pub(super) async fn read(request: Request<Body>) -> Result<Bytes, Failure> {
             format!("the body broke off: {error}"),
         )
     })
+}
+
+/// Reads a body that is refused, up to four times what is allowed. A client that sends all before
+/// it reads would otherwise meet a closed connection and never see the answer.
+async fn discard(body: Body) {
+    let mut body = Limited::new(body, 4 * MAX_BODY_BYTES);
+    while let Some(Ok(_)) = body.frame().await {}
 }
 
 fn too_large() -> Failure {

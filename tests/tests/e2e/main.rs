@@ -1,0 +1,13 @@
+//! Whole processes: the binary that users run, killed and stopped and fed with anything.
+
+mod bad_input;
+mod client;
+mod crash;
+mod docs;
+mod fuzz;
+mod http;
+mod import;
+mod ledger;
+mod policy;
+mod process;
+mod serve;
