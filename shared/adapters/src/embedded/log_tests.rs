@@ -369,3 +369,21 @@ async fn a_log_whose_thread_died_is_damaged_and_not_only_away() {
         "{committed:?}"
     );
 }
+
+#[tokio::test]
+async fn segments_of_many_small_batches_are_bounded_by_the_memory_that_they_take() {
+    let directory = tempfile::tempdir().unwrap();
+    let (clock, _) = clock();
+    let node = open(directory.path(), &clock);
+    for _ in 0..100 {
+        let ticks = (0..4).map(|partition| NewRecord {
+            partition,
+            body: Body::Tick,
+        });
+        let ticks = ticks.collect();
+        node.producer().append(Topic::Events, ticks).await.unwrap();
+    }
+    // Each of the 400 batches takes nearly 100 bytes of memory, and a segment holds 4 KiB.
+    let segments = node.log_segments(Topic::Events);
+    assert!(segments >= 7, "{segments}");
+}

@@ -19,6 +19,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// A group takes no more requests once it has this many bytes.
 const GROUP_BYTES: usize = 4 << 20;
 
+/// What a batch takes in memory besides its key and value, roughly. An idle log holds nothing but ticks.
+const BATCH_OVERHEAD: u64 = 64;
+
 /// The writer's own state.
 pub(super) struct Writer {
     store: Arc<Store>,
@@ -138,7 +141,8 @@ impl Writer {
             let segment = self.store.topic(*topic).newest().keyspace;
             for (partition, base, bodies) in placed {
                 let value = encode_batch(append_time, &bodies);
-                self.filled[usize::from(topic_number(*topic))] += value.len() as u64;
+                let filled = &mut self.filled[usize::from(topic_number(*topic))];
+                *filled += value.len() as u64 + BATCH_OVERHEAD;
                 to.insert(&segment, batch_key(partition, base), value);
                 let batch = Batch {
                     base,
