@@ -16,7 +16,10 @@ use serde_json::error::Category;
 /// Reads the whole body of a JSON request.
 pub(super) async fn read(request: Request<Body>) -> Result<Bytes, Failure> {
     let (parts, body) = request.into_parts();
-    check_type(&parts.headers)?;
+    if let Err(wrong) = check_type(&parts.headers) {
+        discard(body).await;
+        return Err(wrong);
+    }
     let announced = parts
         .headers
         .get(header::CONTENT_LENGTH)
@@ -40,9 +43,10 @@ pub(super) async fn read(request: Request<Body>) -> Result<Bytes, Failure> {
     })
 }
 
-/// Reads a body that is refused, up to four times what is allowed. A client that sends all before
-/// it reads would otherwise meet a closed connection and never see the answer.
-async fn discard(body: Body) {
+/// Reads a body that is refused, up to four times what is allowed. A connection with an unread body
+/// is closed: a client that sends all before it reads would never see the answer, and one that
+/// keeps connections would meet the close at its next call.
+pub(super) async fn discard(body: Body) {
     let mut body = Limited::new(body, 4 * MAX_BODY_BYTES);
     while let Some(Ok(_)) = body.frame().await {}
 }

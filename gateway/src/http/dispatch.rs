@@ -36,7 +36,10 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let uri = request.uri().clone();
         let call = match path::parse(request.method(), uri.path()) {
             Ok(call) => call,
-            Err(no_call) => return refuse(&no_call),
+            Err(no_call) => {
+                body::discard(request.into_body()).await;
+                return refuse(&no_call);
+            }
         };
         let method = match &call {
             Call::Index => return with_type("application/json", INDEX),

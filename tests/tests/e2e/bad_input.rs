@@ -8,7 +8,7 @@ use quipu_adapters::clock::Clock;
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp::to_rfc3339;
 use serde_json::{Value, json};
-use std::{fs, iter};
+use std::{fmt::Display, fs, iter};
 
 const ADD: &str = "/v1/namespaces/default/counters/a:add";
 const BATCH: &str = "/v1/namespaces/default/counters:batchAdd";
@@ -23,7 +23,7 @@ struct Case {
     expected: (u16, &'static str, &'static str),
 }
 
-fn post(path: &str, body: impl ToString, reason: &'static str) -> Case {
+fn post(path: &str, body: impl Display, reason: &'static str) -> Case {
     let expected = match reason {
         "UNKNOWN_NAMESPACE" | "NO_SUCH_CALL" => (404, "NOT_FOUND", reason),
         "BODY_TOO_LARGE" => (413, "INVALID_ARGUMENT", reason),

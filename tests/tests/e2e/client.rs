@@ -1,7 +1,8 @@
 //! Clients that add and clear at random, and retry with the same token until they know.
 
 use crate::{
-    http::{Api, counter_path, error_of, reading},
+    http::{Api, counter_path, reading},
+    judge::{judge, judge_result},
     ledger::{Answer, Entry, Ledger, Mutation, Shown},
     process::Server,
 };
@@ -9,7 +10,7 @@ use fastrand::Rng;
 use quipu_adapters::clock::Clock;
 use quipu_core::time::Micros;
 use quipu_schemas::{timestamp, v1, v1::counter_client::CounterClient};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{
     collections::VecDeque,
     env,
@@ -21,7 +22,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::runtime::Runtime;
-use tonic_types::RpcStatusExt;
 
 const COUNTERS: usize = 50;
 const CLIENTS: usize = 4;
@@ -211,7 +211,7 @@ impl<'a> Client<'a> {
             open.retain(|_| answers.next() == Some(&Answer::Unsettled));
             if !open.is_empty() {
                 assert!(
-                    started.elapsed() < Duration::from_secs(60),
+                    started.elapsed() < Duration::from_mins(1),
                     "never settled: {:?}",
                     self.entries[open[0]]
                 );
@@ -364,41 +364,5 @@ impl<'a> Client<'a> {
                 through,
             });
         }
-    }
-}
-
-fn judge(answer: &Value) -> Answer {
-    match answer["status"].as_str() {
-        Some("ACCEPTED") => return Answer::Accepted,
-        Some("ALREADY_APPLIED") => return Answer::AlreadyApplied,
-        _ => {}
-    }
-    let (code, reason) = error_of(answer);
-    match (code.as_str(), reason.as_str()) {
-        ("UNAVAILABLE" | "DEADLINE_EXCEEDED", _) => Answer::Unsettled,
-        ("FAILED_PRECONDITION", "LATE") => Answer::Late,
-        _ => panic!("a good call was answered {answer}"),
-    }
-}
-
-fn judge_result(result: &v1::BatchAddResult) -> Answer {
-    use v1::MutationStatus::{Accepted, AlreadyApplied};
-    let Some(error) = &result.error else {
-        return match result.status() {
-            Accepted => Answer::Accepted,
-            AlreadyApplied => Answer::AlreadyApplied,
-            other @ v1::MutationStatus::Unspecified => panic!("an item was answered {other:?}"),
-        };
-    };
-    let status = tonic_types::Status {
-        code: error.code,
-        message: error.message.clone(),
-        details: error.details.clone(),
-    };
-    let reason = status.get_details_error_info().map(|info| info.reason);
-    match (tonic::Code::from(error.code), reason.as_deref()) {
-        (tonic::Code::Unavailable | tonic::Code::DeadlineExceeded, _) => Answer::Unsettled,
-        (tonic::Code::FailedPrecondition, Some("LATE")) => Answer::Late,
-        _ => panic!("a good item was answered {error:?}"),
     }
 }

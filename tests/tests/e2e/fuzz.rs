@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 use prost::Message;
 use quipu_schemas::v1;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     io::{Read, Write},
     net::TcpStream,
@@ -124,12 +124,13 @@ fn garbage_over_tcp(address: &str, mut rng: Rng, until: Instant) {
     }
 }
 
-fn garbage_in_json(url: &str, mut rng: Rng, until: Instant) {
+/// A good request of each kind: method, path below the namespace, body.
+fn good_requests() -> [(&'static str, &'static str, Value); 6] {
     let token = json!({"token": "t", "generation_time": "2026-01-31T12:00:00Z"});
     let add = json!({"delta": "1", "idempotency_token": token, "item_key": "k"});
     let item = json!({"counter_name": "a", "delta": 1, "idempotency_token": token});
     let document = json!({"namespace": "web", "accept_limit": "5s", "rollup": {"coalesce": "1s"}});
-    let requests = [
+    [
         ("POST", "counters/a:add", add.clone()),
         ("POST", "counters/a:addAndGet", add),
         (
@@ -144,7 +145,24 @@ fn garbage_in_json(url: &str, mut rng: Rng, until: Instant) {
             json!({"counter_name": "a", "idempotency_token": token}),
         ),
         ("PUT", "", document),
-    ];
+    ]
+}
+
+/// Sometimes puts something odd into a path.
+fn mutate_path(rng: &mut Rng, path: String) -> String {
+    if rng.u8(..4) > 0 {
+        return path;
+    }
+    let mut bytes = path.clone().into_bytes();
+    mutate(rng, &mut bytes, &[b"%00", b"%FF", b"%2F", b":", b"//"]);
+    let text = String::from_utf8(bytes).ok();
+    let text = text.filter(|text| text.starts_with('/'));
+    text.filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
+        .unwrap_or(path)
+}
+
+fn garbage_in_json(url: &str, mut rng: Rng, until: Instant) {
+    let requests = good_requests();
     let deep = "[".repeat(50_000);
     let odd: [&[u8]; 14] = [
         b"null",
@@ -162,34 +180,28 @@ fn garbage_in_json(url: &str, mut rng: Rng, until: Instant) {
         b"\"items\":[]",
         b"\"ttl\": \"584942417355y\"",
     ];
-    let odd_paths: [&[u8]; 5] = [b"%00", b"%FF", b"%2F", b":", b"//"];
     let api = Api::new(url);
+    let mut before = String::new();
     let mut settled = 0;
     while Instant::now() < until {
         let (method, path, body) = rng.choice(&requests).expect("there are some");
         let mut body = body.to_string().into_bytes();
         mutate(&mut rng, &mut body, &odd);
         let namespace = if *method == "PUT" { "web" } else { "default" };
-        let mut path = format!("/v1/namespaces/{namespace}/{path}");
-        if rng.u8(..4) == 0 {
-            let mut bytes = path.clone().into_bytes();
-            mutate(&mut rng, &mut bytes, &odd_paths);
-            if let Ok(text) = String::from_utf8(bytes)
-                && text.starts_with('/')
-                && text.bytes().all(|byte| byte.is_ascii_graphic())
-            {
-                path = text;
-            }
-        }
+        let path = mutate_path(&mut rng, format!("/v1/namespaces/{namespace}/{path}"));
         let path = path.trim_end_matches('/');
         let answer = api.send(method, path, "application/json", body.clone());
         let (status, answer) = match answer {
             Ok(answer) => answer,
             // It is no URL, so nothing was sent.
             Err(ureq::Error::Http(_) | ureq::Error::BadUri(_)) => continue,
-            Err(error) => panic!("{path}: {error}"),
+            Err(error) => panic!(
+                "{method} {path} {} bytes: {error}; before: {before}",
+                body.len()
+            ),
         };
         let (code, _) = error_of(&answer);
+        before = format!("{method} {path} {} bytes: {status} {answer}", body.len());
         assert!(
             status < 500 || code == "UNAVAILABLE",
             "{path} {}: {status} {answer}",
@@ -200,7 +212,8 @@ fn garbage_in_json(url: &str, mut rng: Rng, until: Instant) {
     eprintln!("{settled} odd requests");
 }
 
-fn garbage_in_messages(address: &str, mut rng: Rng, until: Instant) {
+/// Good messages, encoded.
+fn good_messages() -> [Vec<u8>; 2] {
     let token = Some(v1::IdempotencyToken {
         token: "t".to_owned(),
         generation_time: Some(quipu_schemas::timestamp::to_proto(
@@ -224,7 +237,11 @@ fn garbage_in_messages(address: &str, mut rng: Rng, until: Instant) {
         namespace: "default".to_owned(),
         items: vec![item; 3],
     };
-    let messages = [add.encode_to_vec(), batch.encode_to_vec()];
+    [add.encode_to_vec(), batch.encode_to_vec()]
+}
+
+fn garbage_in_messages(address: &str, mut rng: Rng, until: Instant) {
+    let messages = good_messages();
     let calls = [
         "/quipu.v1.Counter/AddCount",
         "/quipu.v1.Counter/AddAndGetCount",

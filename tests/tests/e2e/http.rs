@@ -80,7 +80,7 @@ impl Api {
                 return count;
             }
             assert!(
-                started.elapsed() < Duration::from_secs(60),
+                started.elapsed() < Duration::from_mins(1),
                 "{counter} is {count} and complete through {complete} only, not {through}"
             );
             sleep(Duration::from_millis(50));

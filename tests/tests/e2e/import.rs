@@ -170,23 +170,8 @@ fn address(url: &str) -> String {
     url.trim_start_matches("http://").to_owned()
 }
 
-#[test]
-fn deltas_ndjson_and_standard_input_are_counted_as_well() {
-    let place = Place::new();
-    let Server {
-        http,
-        grpc,
-        running,
-    } = place.start();
-    let api = Api::new(&http);
-    api.put_namespace("january", "5s");
-    let file = copy_of_flights(&place);
-    let miles = ["--counter", "miles", "--delta", "distance", "--json"];
-    let (code, text) = ended(&import(&grpc, &file, &miles).output().expect("it runs"));
-    assert_eq!(code, 0, "{text}");
-    assert!(text.contains(r#""accepted":27004"#), "{text}");
-
-    let csv = unpacked(&file);
+/// The origin and the distance of each row of CSV.
+fn as_ndjson(csv: &str) -> String {
     let mut lines = csv.lines();
     let columns: Vec<_> = lines.next().expect("a header").split(',').collect();
     let index = |name| {
@@ -206,8 +191,27 @@ fn deltas_ndjson_and_standard_input_are_counted_as_well() {
         )
         .expect("text grows");
     }
+    ndjson
+}
+
+#[test]
+fn deltas_ndjson_and_standard_input_are_counted_as_well() {
+    let place = Place::new();
+    let Server {
+        http,
+        grpc,
+        running,
+    } = place.start();
+    let api = Api::new(&http);
+    api.put_namespace("january", "5s");
+    let file = copy_of_flights(&place);
+    let miles = ["--counter", "miles", "--delta", "distance", "--json"];
+    let (code, text) = ended(&import(&grpc, &file, &miles).output().expect("it runs"));
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains(r#""accepted":27004"#), "{text}");
+
     let rows = place.beside("flights.ndjson");
-    fs::write(&rows, ndjson).expect("a file");
+    fs::write(&rows, as_ndjson(&unpacked(&file))).expect("a file");
     let by_origin = ["--counter", "ndjson/{origin}", "--counter", "ndjson"];
     let (code, text) = ended(&import(&grpc, &rows, &by_origin).output().expect("it runs"));
     assert_eq!(code, 0, "{text}");

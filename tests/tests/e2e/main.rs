@@ -7,6 +7,7 @@ mod docs;
 mod fuzz;
 mod http;
 mod import;
+mod judge;
 mod ledger;
 mod policy;
 mod process;
