@@ -8,6 +8,8 @@ use quipu_adapters::clock::Clock;
 use std::{
     fmt::Write as _,
     fs::{self, File},
+    iter,
+    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
     thread::sleep,
@@ -130,7 +132,8 @@ fn an_import_that_is_resumed_after_the_accept_limit_counts_every_flight_once() {
 #[test]
 fn an_import_goes_on_when_the_server_is_killed_and_comes_back() {
     let place = Place::new();
-    let mut server = place.start();
+    let (http, grpc) = (lasting_address(), lasting_address());
+    let mut server = place.start_at(&http, &grpc);
     Api::new(&server.http).put_namespace("january", "1s");
     let file = copy_of_flights(&place);
     let log = File::create(place.beside("import")).expect("a file");
@@ -140,7 +143,6 @@ fn an_import_goes_on_when_the_server_is_killed_and_comes_back() {
         .stderr(log)
         .spawn()
         .expect("the binary starts");
-    let (http, grpc) = (address(&server.http), address(&server.grpc));
     let mut kills = 0;
     let status = loop {
         sleep(Duration::from_millis(150));
@@ -166,8 +168,12 @@ fn an_import_goes_on_when_the_server_is_killed_and_comes_back() {
     place.assert_no_panic();
 }
 
-fn address(url: &str) -> String {
-    url.trim_start_matches("http://").to_owned()
+/// A free port below those that systems hand out, so that no other process gets it while the server
+/// is away.
+fn lasting_address() -> String {
+    let candidates = iter::repeat_with(|| format!("127.0.0.1:{}", fastrand::u16(15_000..30_000)));
+    let mut free = candidates.filter(|address| TcpListener::bind(address).is_ok());
+    free.next().expect("the candidates have no end")
 }
 
 /// The origin and the distance of each row of CSV.
