@@ -36,12 +36,15 @@ const INGEST: quipu_ingest::Settings = quipu_ingest::Settings {
 };
 
 const ROLLUP_LIMITS: Limits = Limits {
-    pending: 100_000,
+    pending: 50_000,
     circulating: 10_000,
     park_after: Duration::from_secs(30),
     batch_target: Duration::from_millis(100),
     batch_sizes: (64, 4_096),
 };
+
+/// Threads of a role that wait for the disk; each keeps some memory of its own.
+const DISK_THREADS: usize = 4;
 
 const SYNC_ROLLUPS_EVERY: Duration = Duration::from_millis(250);
 
@@ -136,6 +139,7 @@ fn spawn<E: std::error::Error>(
         reason: error.to_string(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(DISK_THREADS)
         .enable_all()
         .build();
     let runtime = runtime.map_err(refused)?;

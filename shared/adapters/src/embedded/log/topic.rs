@@ -115,8 +115,8 @@ impl TopicLog {
             .pop_front();
     }
 
-    /// Reads records of a partition from `offset` to at most `end`, about `bytes` of them, and
-    /// at least one.
+    /// Reads records of a partition from `offset` to at most `end`, about `bytes` of memory full
+    /// of them, and at least one.
     pub(super) fn read(
         &self,
         partition: u32,
@@ -129,8 +129,9 @@ impl TopicLog {
         let (mut next, mut read) = (offset, 0);
         for entry in batches_from(&segment, partition, offset)? {
             let (key, value) = entry.into_inner().map_err(damaged)?;
-            read += value.len();
             let batch = decode_batch(&key, Bytes::copy_from_slice(&value))?;
+            // Small records take more memory than the bytes that they hold.
+            read += value.len() + batch.bodies.len() * size_of::<Record>();
             if batch.base > next || batch.end() <= next {
                 break;
             }
