@@ -97,15 +97,34 @@ pub(crate) fn wait_until_complete(
     counters: u64,
     rows: u64,
 ) -> Result<Duration, Failure> {
+    const PATIENCE: Duration = Duration::from_mins(5);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let began = Instant::now();
     runtime.block_on(async {
-        let mut client = Client::connect(&server.http).await?;
         loop {
+            let total = sum(&server.http, counters).await?;
+            if total == rows {
+                return Ok(began.elapsed());
+            }
+            if total > rows || began.elapsed() > PATIENCE {
+                return Err(format!("the counts sum to {total} instead of {rows}").into());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+}
+
+/// The sum of all counters of an import.
+async fn sum(host: &str, counters: u64) -> Result<u64, Failure> {
+    const READERS: u64 = 32;
+    let mut readers = Vec::new();
+    for reader in 0..READERS {
+        let mut client = Client::connect(host).await?;
+        readers.push(tokio::spawn(async move {
             let mut total = 0;
-            for counter in 0..counters {
+            for counter in (reader..counters).step_by(usize::try_from(READERS)?) {
                 let path = format!("/v1/namespaces/default/counters/c{counter}");
                 let answer = client.call("GET", &path, String::new()).await?;
                 let answer: serde_json::Value = serde_json::from_slice(&answer)?;
@@ -114,13 +133,12 @@ pub(crate) fn wait_until_complete(
                     .and_then(|count| count.parse::<u64>().ok());
                 total += count.ok_or("a count is no number")?;
             }
-            if total == rows {
-                return Ok(began.elapsed());
-            }
-            if total > rows || began.elapsed() > Duration::from_mins(2) {
-                return Err(format!("the counts sum to {total} instead of {rows}").into());
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    })
+            Ok::<_, Failure>(total)
+        }));
+    }
+    let mut total = 0;
+    for reader in readers {
+        total += reader.await??;
+    }
+    Ok(total)
 }

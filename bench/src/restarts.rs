@@ -14,8 +14,8 @@ const EVENTS: u64 = 10_000_000;
 pub(crate) fn measure(place: &Place) -> Result<(), Failure> {
     report::subject("1,000,000 counters, then 10,000,000 events");
     let (counters, events) = (
-        place.directory.join("counters"),
-        place.directory.join("events"),
+        place.directory.join("counters.csv"),
+        place.directory.join("events.csv"),
     );
     write_csv(&counters, COUNTERS, Shape::Distinct)?;
     write_csv(&events, EVENTS - COUNTERS, Shape::Uniform(COUNTERS))?;

@@ -43,6 +43,7 @@ impl Place {
                 "--data",
             ])
             .arg(self.data())
+            .env("QUIPU_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()?;
         let out = process.stdout.take().expect("it was piped");
