@@ -89,7 +89,7 @@ fn a_signal_of_a_namespace_that_the_policy_does_not_know_yet_waits_until_it_does
 #[test]
 fn parking_an_earlier_write_does_not_finish_the_row_of_a_later_one() {
     let (mut machine, book) = (Machine::new(LIMITS), book());
-    let later = AT + Duration::from_secs(60);
+    let later = AT + Duration::from_mins(1);
     machine.assign(0, 0);
     for (offset, write) in [(0, later), (1, AT)] {
         let read = AT + Duration::from_secs(10 * offset);

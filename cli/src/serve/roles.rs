@@ -25,7 +25,7 @@ pub(super) struct Roles {
 
 const INGEST: quipu_ingest::Settings = quipu_ingest::Settings {
     topic: "quipu-events",
-    batch_rows: 8_192,
+    batch_rows: 4_096,
     linger: Duration::from_millis(20),
     in_flight: 4,
     ticks: TickSettings {

@@ -27,7 +27,7 @@ use tokio::task;
 /// Rows that were skipped because their slice is dropped (R19).
 const DROPPED_ROWS: &str = "quipu_event_store_rows_of_dropped_slices_total";
 
-const CACHE_BYTES: u64 = 24 << 20;
+const CACHE_BYTES: u64 = 16 << 20;
 
 /// A scan lets others run after this many rows, about half a millisecond.
 const ROWS_AT_A_TIME: usize = 1_024;

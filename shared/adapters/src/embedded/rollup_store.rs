@@ -29,7 +29,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-const CACHE_BYTES: u64 = 16 << 20;
+const CACHE_BYTES: u64 = 12 << 20;
 const MEMTABLE_BYTES: u64 = 4 << 20;
 
 /// Checkpoints on the local disk. Cheap to clone.
