@@ -8,10 +8,11 @@ use crate::{
 };
 use std::time::Duration;
 
+const CLIENTS: u64 = 32;
 const COUNTERS: u64 = 10_000;
 
 pub(crate) fn measure(place: &Place, lasts: Duration) -> Result<(), Failure> {
-    report::subject("Reads, 64 clients over HTTP/JSON, 10,000 counters");
+    report::subject("Reads, 32 clients over HTTP/JSON, 10,000 counters");
     let file = place.directory.join("counters.csv");
     write_csv(&file, 100_000, Shape::Uniform(COUNTERS))?;
     let server = place.serve()?;
@@ -20,7 +21,7 @@ pub(crate) fn measure(place: &Place, lasts: Duration) -> Result<(), Failure> {
     // The windows close, so that reads find counts.
     std::thread::sleep(Duration::from_secs(7));
     let (server_before, own_before) = (server.cpu()?, own_cpu());
-    let load = closed_loop(&server.http, 64, lasts, |client, number| {
+    let load = closed_loop(&server.http, CLIENTS, lasts, |client, number| {
         let counter = (client * 7_919 + number * 31) % COUNTERS;
         (
             "GET",

@@ -40,7 +40,7 @@ enum Subject {
     Import,
     /// Single adds from 64 clients; PostgreSQL beside it
     Add,
-    /// Reads from 64 clients
+    /// Reads from 32 clients
     Get,
     /// From an acknowledgement until the count is complete, at 10,000 active counters
     Freshness,

@@ -118,7 +118,10 @@ fn get_and_clear_do_what_they_say() {
         assert_eq!(ended(&quipu(&server.url, arguments).output().unwrap()).0, 0);
     }
     let output = quipu(&server.url, &["get", "views"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "6 (complete through 1970-01-01T00:00:00Z)\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "6 (complete through 1970-01-01T00:00:00Z)\n"
+    );
     let output = quipu(&server.url, &["get", "views", "--json"])
         .output()
         .unwrap();
@@ -128,7 +131,10 @@ fn get_and_clear_do_what_they_say() {
         0
     );
     let output = quipu(&server.url, &["get", "views"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "0 (complete through 1970-01-01T00:00:00Z)\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "0 (complete through 1970-01-01T00:00:00Z)\n"
+    );
 }
 
 /// Answers HTTP requests in order, and returns what was asked.

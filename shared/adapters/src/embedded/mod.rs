@@ -76,7 +76,8 @@ impl Embedded {
         let store = Store::open(&directory.join("log"), begin)?;
         let registry = control::load(&store.control)?;
         let log = Log::start(store, &settings.log, clock, registry.newest())?;
-        let control = EmbeddedControlPlane::new(registry, log.producer(), settings.dataset.retention);
+        let control =
+            EmbeddedControlPlane::new(registry, log.producer(), settings.dataset.retention);
         let committed = log.committed(Topic::Events, "ingest");
         let effective = committed.iter().map(|frontier| frontier.effective_time);
         Ok(Self {
