@@ -31,14 +31,17 @@ impl ClockGuard {
         Self { wall, steady }
     }
 
-    /// Checks a reading. A clock that steps back, or drifts, is followed.
+    /// Checks a reading. A clock that drifts is followed. So is one that steps back, and it may
+    /// return at any time to where it would have been: the log's time was there already.
     pub fn check(&mut self, wall: Micros, steady: Duration) -> Result<Micros, ClockJumped> {
         let expected = self.wall + steady.saturating_sub(self.steady);
         let ahead = wall.since(expected);
         if ahead > Self::TOLERANCE {
             return Err(ClockJumped { ahead });
         }
-        *self = Self { wall, steady };
+        if expected.since(wall) <= Self::TOLERANCE {
+            *self = Self { wall, steady };
+        }
         Ok(wall)
     }
 }
