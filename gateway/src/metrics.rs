@@ -2,6 +2,7 @@
 
 use ::metrics::{Counter, Histogram, counter, histogram};
 use quipu_adapters::clock::Clock;
+use quipu_schemas::code::code_name;
 use std::{sync::OnceLock, time::Duration};
 use tonic::Code;
 
@@ -61,29 +62,6 @@ impl Method {
             Self::DeleteNamespace => "delete_namespace",
             Self::ListNamespaces => "list_namespaces",
         }
-    }
-}
-
-/// A google.rpc code by its name.
-pub fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }
 

@@ -1,7 +1,8 @@
 //! Keeps `docs/` true: what clients may rely on is listed there, and nothing else is.
 
 use axum::http::StatusCode;
-use quipu_gateway::{failure::reason, metrics::code_name};
+use quipu_gateway::failure::reason;
+use quipu_schemas::code::code_name;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

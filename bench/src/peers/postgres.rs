@@ -118,6 +118,9 @@ impl Drop for Postgres {
     }
 }
 
+/// Tokens, counters and deltas of one statement.
+type Events = (Vec<String>, Vec<i64>, Vec<i64>);
+
 /// Closed-loop clients, one event a statement.
 pub(crate) fn single_statements(
     postgres: &Postgres,
@@ -125,36 +128,12 @@ pub(crate) fn single_statements(
     lasts: Duration,
 ) -> Result<Load, Failure> {
     let began = Instant::now();
-    let connections: Result<Vec<Client>, Failure> =
-        (0..clients).map(|_| postgres.connect()).collect();
-    let running = connections?
-        .into_iter()
-        .zip(0_u64..)
-        .map(|(mut connection, client)| {
-            thread::spawn(move || {
-                let statement = connection.prepare(APPLY)?;
-                let mut seen = latencies();
-                let mut number = 0_i64;
-                while began.elapsed() < lasts {
-                    let (token, counter) = (format!("{client}-{number}"), number % 1_000);
-                    let called = Instant::now();
-                    connection
-                        .execute(&statement, &[&vec![token], &vec![counter], &vec![1_i64]])?;
-                    seen.record(u64::try_from(called.elapsed().as_micros())?)?;
-                    number += 1;
-                }
-                Ok::<_, Failure>(seen)
-            })
-        });
-    let running: Vec<_> = running.collect();
-    let mut all = latencies();
-    for client in running {
-        all.add(client.join().map_err(|_| "a client panicked")??)?;
-    }
-    Ok(Load {
-        calls: all.len(),
-        took: began.elapsed(),
-        latencies: all,
+    run(postgres, clients, |client| {
+        let numbers = (0_i64..).take_while(move |_| began.elapsed() < lasts);
+        numbers.map(move |number| {
+            let token = format!("{client}-{number}");
+            (vec![token], vec![number % 1_000], vec![1])
+        })
     })
 }
 
@@ -166,38 +145,53 @@ pub(crate) fn batches(
     counters: u64,
 ) -> Result<Load, Failure> {
     const CLIENTS: u64 = 4;
-    let began = Instant::now();
+    let stride = usize::try_from(size * CLIENTS)?;
+    let load = run(postgres, CLIENTS, |client| {
+        (client * size..rows).step_by(stride).map(move |first| {
+            let rows = first..(first + size).min(rows);
+            let tokens: Vec<String> = rows.clone().map(|row| format!("row-{row}")).collect();
+            let counter = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) % counters;
+            let names = rows.map(|row| i64::try_from(counter(row)).expect("few counters"));
+            let deltas = vec![1; tokens.len()];
+            (tokens, names.collect(), deltas)
+        })
+    })?;
+    Ok(Load {
+        calls: rows,
+        ..load
+    })
+}
+
+/// Runs clients that each apply their statements one after the other.
+fn run<S: Iterator<Item = Events> + Send + 'static>(
+    postgres: &Postgres,
+    clients: u64,
+    statements_of: impl Fn(u64) -> S,
+) -> Result<Load, Failure> {
     let connections: Result<Vec<Client>, Failure> =
-        (0..CLIENTS).map(|_| postgres.connect()).collect();
-    let running = connections?
-        .into_iter()
-        .zip(0_u64..)
-        .map(|(mut connection, client)| {
-            thread::spawn(move || {
-                let statement = connection.prepare(APPLY)?;
-                let mut seen = latencies();
-                for first in (client * size..rows).step_by(usize::try_from(size * CLIENTS)?) {
-                    let rows = first..(first + size).min(rows);
-                    let tokens: Vec<String> =
-                        rows.clone().map(|row| format!("row-{row}")).collect();
-                    let counter = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) % counters;
-                    let names = rows.map(|row| i64::try_from(counter(row)));
-                    let names: Vec<i64> = names.collect::<Result<_, _>>()?;
-                    let deltas = vec![1_i64; names.len()];
-                    let called = Instant::now();
-                    connection.execute(&statement, &[&tokens, &names, &deltas])?;
-                    seen.record(u64::try_from(called.elapsed().as_micros())?)?;
-                }
-                Ok::<_, Failure>(seen)
-            })
-        });
+        (0..clients).map(|_| postgres.connect()).collect();
+    let began = Instant::now();
+    let clients = connections?.into_iter().zip(0..);
+    let running = clients.map(|(mut connection, client)| {
+        let statements = statements_of(client);
+        thread::spawn(move || {
+            let statement = connection.prepare(APPLY)?;
+            let mut seen = latencies();
+            for (tokens, counters, deltas) in statements {
+                let called = Instant::now();
+                connection.execute(&statement, &[&tokens, &counters, &deltas])?;
+                seen.record(u64::try_from(called.elapsed().as_micros())?)?;
+            }
+            Ok::<_, Failure>(seen)
+        })
+    });
     let running: Vec<_> = running.collect();
     let mut all = latencies();
     for client in running {
         all.add(client.join().map_err(|_| "a client panicked")??)?;
     }
     Ok(Load {
-        calls: rows,
+        calls: all.len(),
         took: began.elapsed(),
         latencies: all,
     })

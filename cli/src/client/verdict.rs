@@ -1,6 +1,6 @@
 //! What an answer means: the one place that turns gRPC statuses into decisions (R16).
 
-use quipu_schemas::{google::rpc, v1};
+use quipu_schemas::{code::code_name, google::rpc, v1};
 use std::{error::Error, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, RpcStatusExt, StatusExt};
@@ -141,29 +141,6 @@ fn classify(code: Code, message: &str, details: &ErrorDetails) -> Failure {
             message,
             retry_after: details.retry_info().and_then(|info| info.retry_delay),
         },
-    }
-}
-
-/// The name of a code as google.rpc spells it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }
 

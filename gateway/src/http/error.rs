@@ -1,13 +1,11 @@
 //! Failures as JSON, with the HTTP status that belongs to their google.rpc code.
 
-use crate::{
-    failure::{DOMAIN, Failure, reason},
-    metrics::code_name,
-};
+use crate::failure::{DOMAIN, Failure, reason};
 use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
 };
+use quipu_schemas::code::code_name;
 use serde::Serialize;
 use std::time::Duration;
 use tonic::Code;
