@@ -296,6 +296,7 @@ impl Worker {
         if self.park(&rows).await {
             self.machine.on_parked(&rows);
         }
+        self.machine.make_room(&self.closed);
         self.load_parked().await;
     }
 
