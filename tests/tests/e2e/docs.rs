@@ -162,8 +162,11 @@ fn the_usage_of_the_readme_works_as_it_stands() {
         server: &server,
     };
     let blocks = blocks("README.md");
+    // The whole year comes over the network, which a test must not need.
     let usage = blocks.iter().filter(|(language, block)| {
-        language == "sh" && (block.contains("$quipu ") || block.contains("localhost:7070"))
+        language == "sh"
+            && !block.contains("scripts/fetch-flights")
+            && (block.contains("$quipu ") || block.contains("localhost:7070"))
     });
     let mut run = 0;
     for (_, block) in usage {
