@@ -25,7 +25,11 @@ use quipu_core::{
     time::Micros,
 };
 use quipu_schemas::signal;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::watch, time::Instant};
 
 /// What the role works with.
@@ -107,6 +111,7 @@ pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cac
         policies: ports.policies.clone(),
         clock: ports.clock.clone(),
         settings: settings.sweep,
+        clean: BTreeSet::new(),
     };
     let mut worker = Worker {
         consumer,

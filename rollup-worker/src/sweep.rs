@@ -16,10 +16,15 @@ use quipu_core::{
     event::{CounterKey, NamespaceId},
     key::{key_bytes, partition, route},
     policy::PolicyBook,
+    slice::SliceId,
     time::Micros,
 };
 use quipu_schemas::signal::{self, CheckedSignal};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::watch;
 
 /// What a sweep works with.
@@ -40,6 +45,9 @@ pub struct Sweep<L, E, R> {
     pub clock: Clock,
     /// How it works.
     pub settings: SweepSettings,
+    /// Closed slices in which an earlier walk found every counter past the end: nothing can
+    /// change in them. They are walked once more before they are dropped.
+    pub clean: BTreeSet<SliceId>,
 }
 
 /// How a sweep works.
@@ -79,7 +87,7 @@ const PAGE: usize = 500;
 
 impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
     /// Walks again and again; never resolves.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
         loop {
             tokio::time::sleep(self.settings.every).await;
             match self.walk().await {
@@ -93,8 +101,8 @@ impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
         }
     }
 
-    /// Walks every slice once.
-    pub async fn walk(&self) -> Result<Found, SweepError> {
+    /// Walks every slice once, but for those that are clean.
+    pub async fn walk(&mut self) -> Result<Found, SweepError> {
         let mut found = Found::default();
         // The low watermark is read before the policy: a policy at least as new as the watermark
         // never closes too much.
@@ -108,13 +116,21 @@ impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
             if slice.state != SliceState::Ready {
                 continue;
             }
+            let expired = slice.last < oldest_kept;
+            let is_closed =
+                !closed.is_empty() && closed.values().all(|closed| *closed >= slice.last);
+            if is_closed && !expired && self.clean.contains(&slice.id) {
+                continue;
+            }
+            self.clean.remove(&slice.id);
             let lagging = self.walk_slice(&policy, &closed, slice).await?;
             found.lagging += lagging.signalled;
-            let expired = slice.last < oldest_kept;
-            let is_closed = closed.values().all(|closed| *closed >= slice.last);
-            let covered = expired && is_closed && !closed.is_empty() && lagging.behind == 0;
+            if !is_closed || lagging.behind > 0 {
+                continue;
+            }
+            self.clean.insert(slice.id);
             // A checkpoint that was seen may yet be lost, and then only the events could mend it.
-            if covered && self.rollups.sync().await? == Durability::Durable {
+            if expired && self.rollups.sync().await? == Durability::Durable {
                 self.events.drop_slice(slice.id).await?;
                 tracing::info!(
                     slice = slice.id.0,

@@ -7,22 +7,26 @@ use quipu_adapters::{
     watermarks::WatermarkBoard,
 };
 use quipu_core::{
+    name::Namespace,
+    policy::{Cardinality, Incarnation, Limits, NamespaceHistory, PolicyBook, RollupSettings},
     slice::{SliceId, Slicing},
     time::Micros,
     watermark::Watermarks,
     window::Window,
 };
 use quipu_rollup_worker::sweep::{Sweep, SweepSettings};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 const DAY: Duration = Duration::from_hours(24);
 const RETENTION: Duration = Duration::from_hours(7 * 24);
 const NOON: Micros = Micros::new(20_000 * 86_400_000_000 + 43_200_000_000);
 
-/// Walks a store of the slices of ten days while all is decided up to noon and the machine's
-/// clock shows something else. Returns the slices that were dropped.
-async fn dropped_at(wall: Micros) -> Vec<SliceId> {
+type MemorySweep = Sweep<MemoryLog, MemoryEventStore, MemoryRollupStore>;
+
+/// A sweep over the slices of ten days, while all is decided up to noon and the machine's clock
+/// shows something else; and what changes its policy.
+async fn sweep_at(wall: Micros) -> (MemorySweep, watch::Sender<Arc<PolicyBook>>) {
     let (clock, _) = Clock::manual(wall);
     let slicing = Slicing::new(DAY).expect("a valid length");
     let events = MemoryEventStore::new(slicing);
@@ -31,13 +35,15 @@ async fn dropped_at(wall: Micros) -> Vec<SliceId> {
         .prepare(Window { after, through })
         .await
         .expect("prepared");
+    let (policy, policies) = watch::channel(Arc::new(crate::policy()));
     let sweep = Sweep {
         log: MemoryLog::new(clock.clone(), 1),
-        events: events.clone(),
+        events,
         rollups: MemoryRollupStore::default(),
         watermarks: WatermarkBoard::new(Watermarks::new([(0, NOON)])),
-        policies: watch::channel(Arc::new(crate::policy())).1,
+        policies,
         clock,
+        clean: BTreeSet::new(),
         settings: SweepSettings {
             every: DAY,
             page_pause: Duration::ZERO,
@@ -45,12 +51,42 @@ async fn dropped_at(wall: Micros) -> Vec<SliceId> {
             retention: RETENTION,
         },
     };
+    (sweep, policy)
+}
+
+/// The slices that one walk drops.
+async fn dropped_at(wall: Micros) -> Vec<SliceId> {
+    let (mut sweep, _policy) = sweep_at(wall).await;
     sweep.walk().await.expect("walked");
-    let slices = events.slices().await.expect("slices").into_iter();
+    let slices = sweep.events.slices().await.expect("slices").into_iter();
     slices
         .filter(|slice| slice.state == SliceState::Dropped)
         .map(|slice| slice.id)
         .collect()
+}
+
+#[tokio::test]
+async fn a_clean_slice_is_walked_again_once_a_new_namespace_may_write_to_it() {
+    let (mut sweep, policy) = sweep_at(NOON).await;
+    sweep.walk().await.expect("walked");
+    let yesterday = SliceId(19_999);
+    assert!(sweep.clean.contains(&yesterday));
+    let mut book = crate::policy();
+    let limits = Limits {
+        accept_limit: DAY,
+        max_future: Duration::ZERO,
+    };
+    let rollup = RollupSettings {
+        coalesce: Duration::from_secs(1),
+        cardinality: Cardinality::High,
+    };
+    let life = Incarnation::new(book.next_id(), NOON, limits);
+    let name = Namespace::new("late").expect("a valid name");
+    book.insert(name, NamespaceHistory::new("quipu-events", rollup, life));
+    policy.send_replace(Arc::new(book));
+    sweep.walk().await.expect("walked");
+    assert!(!sweep.clean.contains(&yesterday));
+    assert!(sweep.clean.contains(&SliceId(19_998)));
 }
 
 #[tokio::test]

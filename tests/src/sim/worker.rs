@@ -351,7 +351,7 @@ impl Worker {
     async fn sweep(&mut self) {
         if self.sweep.is_none() && self.sim.lock().rng.chance(20) {
             let (clock, _) = Clock::manual(self.now());
-            let sweep = Sweep {
+            let mut sweep = Sweep {
                 log: self.port.clone(),
                 events: self.port.clone(),
                 // Of its own: what it is told of lost writes must not be kept from the worker.
@@ -359,6 +359,7 @@ impl Worker {
                 watermarks: self.sim.board.clone(),
                 policies: self.policies.subscribe(),
                 clock,
+                clean: std::collections::BTreeSet::new(),
                 settings: SweepSettings {
                     every: Duration::ZERO,
                     page_pause: Duration::ZERO,
