@@ -24,14 +24,14 @@ use crate::{
 };
 use quipu_adapters::clock::Clock;
 use quipu_core::name::Namespace;
-use quipu_schemas::v1::counter_client::CounterClient;
+use quipu_schemas::v1::{GetCountRequest, counter_client::CounterClient};
 use serde_json::json;
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 use tokio::sync::mpsc;
-use tonic::{Status, transport::Channel};
+use tonic::{Code, transport::Channel};
 
 /// How many blocks the reader may be ahead.
 const BLOCKS_AHEAD: usize = 16;
@@ -218,22 +218,41 @@ fn beside(file: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// Connects before anything is noted in the journal as sent.
+/// Connects and asks for the namespace before anything is noted in the journal as sent: a mistake
+/// in the command can then be corrected.
 async fn connect(args: &ImportArgs, clock: &Clock) -> Result<CounterClient<Channel>, Failed> {
     let server = &args.server;
     let mut connection =
         Connection::new(&server.server).map_err(|error| Failed::new(Exit::Usage, error))?;
     let mut attempts = Attempts::new(clock.read().steady, server.timeout);
     connection
-        .call(&mut attempts, clock, async |client| Ok::<_, Status>(client))
+        .call(&mut attempts, clock, async |mut client| {
+            // A counter without a name is read of no namespace, and costs the server nothing.
+            let probe = GetCountRequest {
+                namespace: args.namespace.clone(),
+                counter_name: String::new(),
+            };
+            match client.get_count(probe).await {
+                Err(status) if status.code() == Code::NotFound => Err(status),
+                _ => Ok(client),
+            }
+        })
         .await
         .map_err(|call| {
             let text = format!("{}: {}; nothing was sent", server.server, call.failure);
-            Failed::new(Exit::Unreachable, text)
+            let exit = match call.failure {
+                Failure::Refused { .. } => Exit::Refused,
+                _ => Exit::Unreachable,
+            };
+            Failed::new(exit, text)
         })
 }
 
-fn already_finished(args: &ImportArgs, ended: Ended) -> Result<Exit, Failed> {
+fn already_finished(
+    args: &ImportArgs,
+    ended: Ended,
+    rejected_file: Option<&Path>,
+) -> Result<Exit, Failed> {
     let Ended {
         rows,
         adds,

@@ -108,15 +108,22 @@ impl Journal {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let first = encode(header);
-        let mut plan = Plan::default();
-        let valid = if first.starts_with(&bytes) && bytes.len() < first.len() {
-            // Empty, or cut off while it was created, and then nothing was sent yet.
-            file.rewind()
-                .and_then(|()| file.write_all(&first))
-                .map_err(failed)?;
-            first.len() as u64
+        // Empty, or cut off while it was created, and then nothing was sent yet.
+        let cut_off = first.starts_with(&bytes) && bytes.len() < first.len();
+        let replayed = if cut_off {
+            None
         } else {
-            replay(&bytes, path, header, &mut plan)?
+            replay(&bytes, path, header)?
+        };
+        let (valid, plan) = match replayed {
+            Some(replayed) => replayed,
+            None => {
+                file.set_len(0)
+                    .and_then(|()| file.rewind())
+                    .and_then(|()| file.write_all(&first))
+                    .map_err(failed)?;
+                (first.len() as u64, Plan::default())
+            }
         };
         file.set_len(valid).map_err(failed)?;
         file.seek(SeekFrom::Start(valid)).map_err(failed)?;
@@ -173,13 +180,9 @@ impl Journal {
     }
 }
 
-/// Replays all lines that hold, and returns where they end.
-fn replay(
-    bytes: &[u8],
-    path: &Path,
-    header: &Header,
-    plan: &mut Plan,
-) -> Result<u64, JournalError> {
+/// Replays all lines that hold, and returns where they end. `None` when they are of another import
+/// that never sent anything, such as one that a mistake in its command stopped.
+fn replay(bytes: &[u8], path: &Path, header: &Header) -> Result<Option<(u64, Plan)>, JournalError> {
     let damaged = |at: u64| JournalError::Damaged {
         path: path.to_owned(),
         at,
@@ -187,24 +190,32 @@ fn replay(
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
     let found: Header = decode(first).ok_or_else(|| damaged(0))?;
-    if let Some(what) = difference(&found, header) {
-        return Err(JournalError::Different {
-            path: path.to_owned(),
-            what,
-        });
-    }
+    let difference = difference(&found, header);
+    // The notes of another version cannot be read, so they may say that something was sent.
+    let mut sent = found.quipu_import_journal != header.quipu_import_journal;
+    let mut plan = Plan::default();
     let mut at = first.len() as u64;
     let mut valid_to = None;
     for bytes in lines {
         match (decode::<Line>(bytes), valid_to) {
-            (Some(line), None) => plan.replay(line.note),
+            (Some(line), None) => {
+                sent |= matches!(line.note, Note::Send { .. });
+                plan.replay(line.note);
+            }
             (Some(line), Some(end)) if line.durable > end => return Err(damaged(end)),
             (None, None) => valid_to = Some(at),
             (_, Some(_)) => {}
         }
         at += bytes.len() as u64;
     }
-    Ok(valid_to.unwrap_or(at))
+    match difference {
+        Some(what) if sent => Err(JournalError::Different {
+            path: path.to_owned(),
+            what,
+        }),
+        Some(_) => Ok(None),
+        None => Ok(Some((valid_to.unwrap_or(at), plan))),
+    }
 }
 
 /// A line: the CRC-32 of the JSON in hexadecimal, a space, the JSON.
@@ -347,7 +358,8 @@ mod tests {
     fn a_journal_of_another_import_or_in_use_is_refused_and_other_files_stay_untouched() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
-        let (journal, _) = Journal::open(&path, &header()).unwrap();
+        let (mut journal, _) = Journal::open(&path, &header()).unwrap();
+        journal.append([send(0, 10)]).unwrap();
         assert!(matches!(
             Journal::open(&path, &header()),
             Err(JournalError::InUse(_))
@@ -367,5 +379,31 @@ mod tests {
             Err(JournalError::Damaged { at: 0, .. })
         ));
         assert_eq!(std::fs::read(&path).unwrap(), b"my,precious\ndata,1\n");
+    }
+
+    #[test]
+    fn a_journal_of_another_import_that_sent_nothing_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let (mut journal, _) = Journal::open(&path, &header()).unwrap();
+        journal.append([Note::Done { below: 7 }]).unwrap();
+        drop(journal);
+        let other = Header {
+            namespace: "shop".to_owned(),
+            ..header()
+        };
+        let (_, plan) = Journal::open(&path, &other).unwrap();
+        assert_eq!(plan.frontier(), 0);
+        assert_eq!(std::fs::read(&path).unwrap(), encode(&other));
+
+        let newer = Header {
+            quipu_import_journal: 2,
+            ..header()
+        };
+        std::fs::write(&path, encode(&newer)).unwrap();
+        assert!(matches!(
+            Journal::open(&path, &header()),
+            Err(JournalError::Different { .. })
+        ));
     }
 }

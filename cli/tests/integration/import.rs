@@ -315,3 +315,28 @@ fn standard_input_is_read_and_says_that_it_cannot_be_resumed() {
     assert!(text.contains("cannot be resumed"), "{text}");
     assert_eq!(server.counts().0["p/a"], 2);
 }
+
+#[test]
+fn a_corrected_command_is_not_blocked_by_one_that_sent_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("rows.csv");
+    fs::write(&file, "a,n\nx,1\n").unwrap();
+    let server = Server::start(None, None);
+    server.state.lock().unwrap().known_namespace = Some("demo".to_owned());
+    let code_of = |command: &mut Command| ended(&command.output().unwrap());
+    let name = file.to_str().unwrap();
+    let (code, text) = code_of(&mut import(&server, &file, &["--counter", "{b}"]));
+    assert_eq!(code, 2, "{text}");
+    let elsewhere = ["import", name, "--counter", "{a}", "--namespace", "dem"];
+    let (code, text) = code_of(&mut quipu(&server.url, &elsewhere));
+    assert_eq!(code, 3, "{text}");
+    let nobody = [&elsewhere[..], &["--timeout", "300ms"]].concat();
+    let (code, text) = code_of(&mut quipu("http://127.0.0.1:1", &nobody));
+    assert_eq!(code, 5, "{text}");
+    let (code, text) = code_of(&mut import(&server, &file, &["--counter", "{a}"]));
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(server.counts().0["x"], 1);
+    let (code, text) = code_of(&mut import(&server, &file, &["--counter", "{n}"]));
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("another import"), "{text}");
+}

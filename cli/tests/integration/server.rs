@@ -42,6 +42,8 @@ pub(crate) struct State {
     item_script: Option<ItemScript>,
     /// Events older than this are late.
     pub(crate) accept_limit: Option<Duration>,
+    /// The only namespace there is; without one, every namespace exists.
+    pub(crate) known_namespace: Option<String>,
 }
 
 #[derive(Clone)]
@@ -231,8 +233,18 @@ impl counter_server::Counter for Fake {
         &self,
         request: Request<v1::GetCountRequest>,
     ) -> Result<Response<v1::GetCountResponse>, Status> {
-        let name = request.into_inner().counter_name;
+        let v1::GetCountRequest {
+            namespace,
+            counter_name: name,
+        } = request.into_inner();
         self.answer(|state| {
+            if state
+                .known_namespace
+                .as_ref()
+                .is_some_and(|known| *known != namespace)
+            {
+                return Err(failure(Code::NotFound, "UNKNOWN_NAMESPACE"));
+            }
             let of_counter = state
                 .stored
                 .iter()
