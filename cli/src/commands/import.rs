@@ -51,7 +51,8 @@ pub(crate) async fn run(args: ImportArgs) -> Result<Exit, Failed> {
     check(&args)?;
     let prepared = prepare(&args)?;
     if let Some(ended) = prepared.plan.ended() {
-        return already_finished(&args, ended);
+        let rejected = rejected_path(&args).filter(|path| ended.rejected > 0 && path.exists());
+        return already_finished(&args, ended, rejected.as_deref());
     }
     let layout = Layout::new(&args.counters, args.delta.as_deref());
     let Opened { input, position } =
@@ -239,11 +240,11 @@ async fn connect(args: &ImportArgs, clock: &Clock) -> Result<CounterClient<Chann
         })
         .await
         .map_err(|call| {
-            let text = format!("{}: {}; nothing was sent", server.server, call.failure);
             let exit = match call.failure {
                 Failure::Refused { .. } => Exit::Refused,
                 _ => Exit::Unreachable,
             };
+            let text = format!("{}: {}; nothing was sent", server.server, call.failure);
             Failed::new(exit, text)
         })
 }
@@ -264,6 +265,7 @@ fn already_finished(
             "rows": rows,
             "adds": adds,
             "rejected_rows": rejected,
+            "rejected_file": rejected_file.map(|path| path.display().to_string()),
         }))?;
     } else {
         let file = args.file.display();
@@ -271,8 +273,9 @@ fn already_finished(
             "{file} was imported before: {rows} rows, {adds} adds, {rejected} rows rejected; nothing \
              was sent now"
         ))?;
+        say_rejected(rejected_file)?;
     }
-    Ok(Exit::Done)
+    Ok(exit_of(rejected))
 }
 
 fn summarise(
@@ -287,15 +290,23 @@ fn summarise(
         print(&json)?;
     } else {
         print(&tally.to_text(took))?;
-        if let Some(path) = rejected {
-            print(&format!("rejected rows are in {}", path.display()))?;
-        }
+        say_rejected(rejected)?;
     }
-    Ok(if tally.rejected == 0 {
+    Ok(exit_of(tally.rejected))
+}
+
+fn say_rejected(file: Option<&Path>) -> Result<(), Failed> {
+    file.map_or(Ok(()), |path| {
+        print(&format!("rejected rows are in {}", path.display()))
+    })
+}
+
+fn exit_of(rejected_rows: u64) -> Exit {
+    if rejected_rows == 0 {
         Exit::Done
     } else {
         Exit::RowsRejected
-    })
+    }
 }
 
 fn internal(args: &ImportArgs, error: &impl ToString) -> Failed {

@@ -287,6 +287,15 @@ fn rejected_rows_are_told_once_also_when_the_import_is_resumed() {
     assert_eq!(code, 6, "{text}");
     let rejected = fs::read_to_string(directory.path().join("rows.csv.rejected")).unwrap();
     assert_eq!(rejected.lines().count(), 4, "{rejected}");
+
+    // The whole file is finished, but the rows are still to be looked at.
+    let path = directory.path().join("rows.csv.rejected");
+    for more in [&[][..], &["--json"]] {
+        let again = [&arguments[..], more].concat();
+        let (code, text) = ended(&import(&server, &file, &again).output().unwrap());
+        assert_eq!(code, 6, "{text}");
+        assert!(text.contains(path.to_str().unwrap()), "{text}");
+    }
 }
 
 #[test]
