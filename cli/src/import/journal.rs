@@ -115,15 +115,14 @@ impl Journal {
         } else {
             replay(&bytes, path, header)?
         };
-        let (valid, plan) = match replayed {
-            Some(replayed) => replayed,
-            None => {
-                file.set_len(0)
-                    .and_then(|()| file.rewind())
-                    .and_then(|()| file.write_all(&first))
-                    .map_err(failed)?;
-                (first.len() as u64, Plan::default())
-            }
+        let (valid, plan) = if let Some(replayed) = replayed {
+            replayed
+        } else {
+            file.set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| file.write_all(&first))
+                .map_err(failed)?;
+            (first.len() as u64, Plan::default())
         };
         file.set_len(valid).map_err(failed)?;
         file.seek(SeekFrom::Start(valid)).map_err(failed)?;
