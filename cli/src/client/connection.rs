@@ -2,7 +2,7 @@
 
 use super::{
     retry::{Attempts, Entropy, Next},
-    verdict::{Failure, with_sources},
+    verdict::{Failure, root_cause},
 };
 use quipu_adapters::clock::Clock;
 use quipu_schemas::v1::counter_client::CounterClient;
@@ -40,7 +40,7 @@ impl Connection {
             ));
         }
         let endpoint = Endpoint::from_shared(url.to_owned())
-            .map_err(|error| format!("the server {url:?} is no URL: {}", with_sources(&error)))?
+            .map_err(|error| format!("the server {url:?} is no URL: {}", root_cause(&error)))?
             .connect_timeout(Self::CONNECT)
             .tcp_nodelay(true);
         Ok(Self {
@@ -57,10 +57,19 @@ impl Connection {
         if let Some(client) = &self.client {
             return Ok(client.clone());
         }
+        let unreachable = |cause| Failure::Unreachable {
+            server: self
+                .endpoint
+                .uri()
+                .to_string()
+                .trim_end_matches('/')
+                .to_owned(),
+            cause,
+        };
         let channel = timeout(patience, self.endpoint.connect())
             .await
-            .map_err(|_| Failure::Unreachable(format!("no connection within {patience:?}")))?
-            .map_err(|error| Failure::Unreachable(with_sources(&error)))?;
+            .map_err(|_| unreachable(format!("no connection within {patience:.1?}")))?
+            .map_err(|error| unreachable(root_cause(&error)))?;
         Ok(self.client.insert(CounterClient::new(channel)).clone())
     }
 
@@ -85,7 +94,7 @@ impl Connection {
             };
             match attempts.on_failure(&failure, clock.read().steady, Entropy::draw()) {
                 Next::Retry(wait) => {
-                    tracing::warn!("{failure}; trying again in {wait:.1?}");
+                    tell(&failure, attempts, wait);
                     sleep(wait).await;
                 }
                 Next::Settled | Next::GiveUp => {
@@ -97,6 +106,20 @@ impl Connection {
             }
         }
     }
+}
+
+/// Tells of a failure that is followed by another attempt: of the first to people, of the others
+/// only in detail.
+pub(crate) fn tell(failure: &Failure, attempts: &Attempts, wait: Duration) {
+    if attempts.failures() > 1 {
+        tracing::debug!("{failure}; trying again in {wait:.1?}");
+        return;
+    }
+    let timeout = humantime::format_duration(attempts.timeout());
+    let advice = failure
+        .advice()
+        .map_or(String::new(), |advice| format!(" ({advice})"));
+    tracing::warn!("{failure}; trying for {timeout}{advice}");
 }
 
 /// The failure of an attempt whose answer did not come in time.

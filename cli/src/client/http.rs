@@ -1,7 +1,10 @@
 //! The few calls that only HTTP has: the control plane's.
 
 use super::retry::{Attempts, Entropy, Next};
-use super::{connection::CallFailed, verdict::Failure};
+use super::{
+    connection::{CallFailed, tell},
+    verdict::Failure,
+};
 use quipu_adapters::clock::Clock;
 use serde_json::Value;
 use std::{thread, time::Duration};
@@ -20,12 +23,12 @@ pub(crate) fn call(
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
-        if !matches!(failure, Failure::Unreachable(_)) {
+        if !matches!(failure, Failure::Unreachable { .. }) {
             attempts.send(clock.read().steady);
         }
         match attempts.on_failure(&failure, clock.read().steady, Entropy::draw()) {
             Next::Retry(wait) => {
-                tracing::warn!("{failure}; trying again in {wait:.1?}");
+                tell(&failure, &attempts, wait);
                 thread::sleep(wait);
             }
             Next::Settled | Next::GiveUp => {
@@ -44,11 +47,17 @@ fn attempt(request: &Request<String>, patience: Duration) -> Result<Value, Failu
         .timeout_global(Some(patience.max(Duration::from_millis(1))))
         .build()
         .into();
+    let unreachable = |cause: String| {
+        let uri = request.uri();
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        let server = format!("{}://{host}", uri.scheme_str().unwrap_or("http"));
+        Failure::Unreachable { server, cause }
+    };
     let mut response = agent.run(request.clone()).map_err(|error| match error {
         Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-            Failure::Unreachable(error.to_string())
+            unreachable(error.to_string())
         }
-        Error::ConnectionFailed | Error::HostNotFound => Failure::Unreachable(error.to_string()),
+        Error::ConnectionFailed | Error::HostNotFound => unreachable(error.to_string()),
         Error::BadUri(_) | Error::Http(_) => Failure::Refused {
             code: "INVALID_ARGUMENT".to_owned(),
             reason: String::new(),

@@ -73,6 +73,7 @@ pub(crate) enum Next {
 /// The attempts of one call, up to its deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempts {
+    timeout: Duration,
     deadline: Duration,
     backoff: Backoff,
     sent: bool,
@@ -85,6 +86,7 @@ impl Attempts {
     /// Attempts that end `timeout` after `now`, a time of the steady clock.
     pub(crate) fn new(now: Duration, timeout: Duration) -> Self {
         Self {
+            timeout,
             deadline: now + timeout,
             backoff: Backoff::default(),
             sent: false,
@@ -102,6 +104,16 @@ impl Attempts {
         self.deadline.saturating_sub(now).min(Self::ONE_ATTEMPT)
     }
 
+    /// How long all of them may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// How many failed so far and were followed by another.
+    pub(crate) fn failures(&self) -> u32 {
+        self.backoff.failures
+    }
+
     /// Whether anything was ever sent.
     pub(crate) fn was_sent(&self) -> bool {
         self.sent
@@ -115,7 +127,7 @@ impl Attempts {
         entropy: Entropy,
     ) -> Next {
         match failure {
-            Failure::Unreachable(_) | Failure::Unsettled { .. } => {
+            Failure::Unreachable { .. } | Failure::Unsettled { .. } => {
                 let wait = self.backoff.after_failure(failure, entropy);
                 if now + wait < self.deadline {
                     Next::Retry(wait)

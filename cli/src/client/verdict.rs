@@ -28,8 +28,13 @@ impl Applied {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     /// No connection, so nothing was sent. Try again.
-    #[error("cannot reach the server: {0}")]
-    Unreachable(String),
+    #[error("cannot reach the server at {server}: {cause}")]
+    Unreachable {
+        /// Its URL.
+        server: String,
+        /// What went wrong.
+        cause: String,
+    },
     /// It may or may not have been applied. Try again, with the same token.
     #[error("{message}")]
     Unsettled {
@@ -63,6 +68,16 @@ impl Failure {
         matches!(self, Self::Refused { code, reason, .. }
             if code == code_name(Code::InvalidArgument) && reason != "TOO_FAR_AHEAD")
     }
+
+    /// What the user can do about it.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable { .. } => Some(
+                "is it running? Start one with `quipu serve --data DIR`, or name another with --server",
+            ),
+            _ => None,
+        }
+    }
 }
 
 impl From<&Status> for Failure {
@@ -71,7 +86,7 @@ impl From<&Status> for Failure {
         // sent has none. The former says nothing about what the server did.
         if status.source().is_some() {
             return Self::Unsettled {
-                message: with_sources(status),
+                message: with_root_cause(status.message(), status),
                 retry_after: None,
             };
         }
@@ -144,16 +159,22 @@ fn classify(code: Code, message: &str, details: &ErrorDetails) -> Failure {
     }
 }
 
-/// An error with everything that caused it: transports hide the useful part at the bottom.
-pub(crate) fn with_sources(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
+/// A message with the deepest cause: transports hide the useful part at the bottom, below layers
+/// that repeat each other.
+pub(crate) fn with_root_cause(message: &str, error: &dyn Error) -> String {
+    let cause = root_cause(error);
+    if message.contains(&cause) {
+        message.to_owned()
+    } else {
+        format!("{message}: {cause}")
     }
-    text
+}
+
+/// What an error began with.
+pub(crate) fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }

@@ -78,12 +78,24 @@ impl Failed {
         let exit = match &call.failure {
             Failure::Late(_) | Failure::Refused { .. } => Exit::Refused,
             Failure::OutcomeUnknown(_) => Exit::OutcomeUnknown,
-            Failure::Unreachable(_) | Failure::Unsettled { .. } if call.sent => {
+            Failure::Unreachable { .. } | Failure::Unsettled { .. } if call.sent => {
                 Exit::OutcomeUnknown
             }
-            Failure::Unreachable(_) | Failure::Unsettled { .. } => Exit::Unreachable,
+            Failure::Unreachable { .. } | Failure::Unsettled { .. } => Exit::Unreachable,
         };
-        Self::new(exit, format!("{server}: {}", call.failure))
+        Self::of_failure(exit, &call.failure, server)
+    }
+
+    /// A failure of a client, and what to do about it.
+    pub(crate) fn of_failure(exit: Exit, failure: &Failure, server: &str) -> Self {
+        let mut message = match failure {
+            Failure::Unreachable { .. } => failure.to_string(),
+            _ => format!("{server}: {failure}"),
+        };
+        if let Some(advice) = failure.advice() {
+            message = format!("{message}\n{advice}");
+        }
+        Self::new(exit, message)
     }
 
     /// The same, with the token to ask again with.

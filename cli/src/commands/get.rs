@@ -28,10 +28,9 @@ pub(crate) async fn run(args: GetArgs) -> Result<Exit, Failed> {
     });
     let answer = call.await.map_err(|call| match call.failure {
         // A read changes nothing, so nothing is unknown when it fails.
-        Failure::Unsettled { .. } => Failed::new(
-            Exit::Unreachable,
-            format!("{}: {}", server.server, call.failure),
-        ),
+        Failure::Unsettled { .. } => {
+            Failed::of_failure(Exit::Unreachable, &call.failure, &server.server)
+        }
         _ => Failed::of_call(&call, &server.server),
     })?;
     let v1::GetCountResponse {

@@ -244,8 +244,7 @@ async fn connect(args: &ImportArgs, clock: &Clock) -> Result<CounterClient<Chann
                 Failure::Refused { .. } => Exit::Refused,
                 _ => Exit::Unreachable,
             };
-            let text = format!("{}: {}; nothing was sent", server.server, call.failure);
-            Failed::new(exit, text)
+            Failed::of_failure(exit, &call.failure, &server.server)
         })
 }
 

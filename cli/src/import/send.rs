@@ -174,7 +174,7 @@ impl Transfer {
         } = job;
         let verdicts = match answer {
             Ok(verdicts) => verdicts,
-            Err(failure @ (Failure::Unsettled { .. } | Failure::Unreachable(_))) => {
+            Err(failure @ (Failure::Unsettled { .. } | Failure::Unreachable { .. })) => {
                 iter::repeat_n(Err(failure), picks.len()).collect()
             }
             Err(failure) => return Err(Stopped::Call(failure)),

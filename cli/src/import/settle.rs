@@ -65,7 +65,7 @@ pub(crate) fn settle(
                 finish(plan, &mut settled.notes, pick.add);
             }
             Err(Failure::Late(_)) => settled.late.push(pick),
-            Err(failure @ (Failure::Unsettled { .. } | Failure::Unreachable(_))) => {
+            Err(failure @ (Failure::Unsettled { .. } | Failure::Unreachable { .. })) => {
                 settled.again.push(pick);
                 keep_longest_wait(&mut settled.unsettled, failure);
             }

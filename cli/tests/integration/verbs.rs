@@ -137,6 +137,42 @@ fn get_and_clear_do_what_they_say() {
     );
 }
 
+#[test]
+fn a_server_that_is_away_is_told_of_once_with_what_to_do() {
+    for verb in [
+        &["add", "views"][..],
+        &["get", "views"],
+        &["namespace", "list"],
+    ] {
+        let arguments = [verb, &["--timeout", "500ms"]].concat();
+        let output = quipu("http://127.0.0.1:1", &arguments).output().unwrap();
+        let (code, text) = ended(&output);
+        assert_eq!(code, 5, "{text}");
+        assert_eq!(text.matches("WARN").count(), 1, "{text}");
+        let away = "cannot reach the server at http://127.0.0.1:1";
+        assert_eq!(text.matches(away).count(), 2, "{text}");
+        assert!(text.contains("; trying for 500ms (is it"), "{text}");
+        assert_eq!(text.matches("quipu serve --data").count(), 2, "{text}");
+        assert!(!text.contains("Error("), "{text}");
+    }
+}
+
+#[test]
+fn a_broken_connection_is_told_without_debug_text() {
+    // It takes the connection and says nothing that is HTTP/2.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || listener.incoming().for_each(drop));
+    let output = quipu(&url, &["get", "views", "--timeout", "300ms"])
+        .output()
+        .unwrap();
+    let (code, text) = ended(&output);
+    assert_eq!(code, 5, "{text}");
+    for debug in ["Error(", "code: '", "source:"] {
+        assert!(!text.contains(debug), "{text}");
+    }
+}
+
 /// Answers HTTP requests in order, and returns what was asked.
 fn answer_http(answers: Vec<(u16, &'static str)>) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
