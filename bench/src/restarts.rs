@@ -2,7 +2,7 @@
 
 use crate::{
     http::Failure,
-    imports::{Shape, import, wait_until_complete, write_csv},
+    imports::{Shape, check_sum, import, wait_until_complete, write_csv},
     report::{self, thousands},
     server::{Place, bytes_on_disk},
 };
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 const COUNTERS: u64 = 1_000_000;
 const EVENTS: u64 = 10_000_000;
+/// The counters that the later events go to.
+const ACTIVE: u64 = 10_000;
 
 pub(crate) fn measure(place: &Place) -> Result<(), Failure> {
     report::subject("1,000,000 counters, then 10,000,000 events");
@@ -18,7 +20,7 @@ pub(crate) fn measure(place: &Place) -> Result<(), Failure> {
         place.directory.join("events.csv"),
     );
     write_csv(&counters, COUNTERS, Shape::Distinct)?;
-    write_csv(&events, EVENTS - COUNTERS, Shape::Uniform(COUNTERS))?;
+    write_csv(&events, EVENTS - COUNTERS, Shape::Uniform(ACTIVE))?;
     let server = place.serve()?;
     import(place, &server, &counters)?;
     let complete = wait_until_complete(&server, COUNTERS, COUNTERS)?;
@@ -58,7 +60,10 @@ pub(crate) fn measure(place: &Place) -> Result<(), Failure> {
         &format!("{started_in:?}"),
         "3 s",
     );
-    wait_until_complete(&server, COUNTERS, EVENTS)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(check_sum(&server.http, COUNTERS, EVENTS))?;
     report::figure("counts after the restart", "all exact", "");
     Ok(())
 }
