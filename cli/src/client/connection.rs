@@ -124,9 +124,5 @@ pub(crate) fn tell(failure: &Failure, attempts: &Attempts, wait: Duration) {
 
 /// The failure of an attempt whose answer did not come in time.
 pub(crate) fn unanswered(patience: Duration) -> Failure {
-    let message = format!("no answer within {patience:.1?}");
-    Failure::Unsettled {
-        message,
-        retry_after: None,
-    }
+    Failure::unsettled(format!("no answer within {patience:.1?}"))
 }

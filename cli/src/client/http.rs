@@ -59,44 +59,48 @@ fn attempt(request: &Request<String>, patience: Duration) -> Result<Value, Failu
         }
         Error::ConnectionFailed | Error::HostNotFound => unreachable(error.to_string()),
         Error::BadUri(_) | Error::Http(_) => Failure::Refused {
-            code: "INVALID_ARGUMENT".to_owned(),
+            code: String::new(),
             reason: String::new(),
             message: error.to_string(),
         },
-        error => unsettled(&error),
+        error => Failure::unsettled(error.to_string()),
     })?;
     let status = response.status();
     let text = response
         .body_mut()
         .read_to_string()
-        .map_err(|error| unsettled(&error))?;
+        .map_err(|error| Failure::unsettled(error.to_string()))?;
     if status.is_success() && text.trim().is_empty() {
         return Ok(Value::Null);
     }
     let body: Value = serde_json::from_str(&text)
-        .map_err(|error| unsettled(&format!("HTTP {status}, and no JSON: {error}")))?;
+        .map_err(|error| Failure::unsettled(format!("HTTP {status}, and no JSON: {error}")))?;
     if status.is_success() {
         return Ok(body);
     }
     let field = |name: &str| body["error"][name].as_str().unwrap_or_default().to_owned();
-    let message = format!("{}: {}", field("code"), field("message"));
+    let (code, message) = (field("code"), field("message"));
+    let message = format!("{code}: {message}");
+    let details = body["error"]["details"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let reason = details
+        .iter()
+        .find_map(|detail| detail["reason"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     if status.is_client_error() && status.as_u16() != 408 && status.as_u16() != 429 {
         Err(Failure::Refused {
-            code: field("code"),
-            reason: String::new(),
+            code,
+            reason,
             message,
         })
     } else {
         Err(Failure::Unsettled {
+            code,
+            reason,
             message,
             retry_after: None,
         })
-    }
-}
-
-fn unsettled(error: &impl ToString) -> Failure {
-    Failure::Unsettled {
-        message: error.to_string(),
-        retry_after: None,
     }
 }

@@ -148,6 +148,8 @@ mod tests {
 
     fn unsettled(retry_after: Option<Duration>) -> Failure {
         Failure::Unsettled {
+            code: String::new(),
+            reason: String::new(),
             message: String::new(),
             retry_after,
         }

@@ -92,10 +92,7 @@ mod tests {
     fn only_a_refusal_as_late_gives_a_new_token_and_only_three_are_made() {
         let late = Failure::Late(String::new());
         let unknown = Failure::OutcomeUnknown(String::new());
-        let unsettled = Failure::Unsettled {
-            message: String::new(),
-            retry_after: None,
-        };
+        let unsettled = Failure::unsettled("");
         let first = Token::make(NOW, Entropy::fixed(1));
         assert_eq!(first.renew(&unknown, NOW, Entropy::fixed(2)), None);
         assert_eq!(first.renew(&unsettled, NOW, Entropy::fixed(2)), None);

@@ -38,6 +38,10 @@ pub(crate) enum Failure {
     /// It may or may not have been applied. Try again, with the same token.
     #[error("{message}")]
     Unsettled {
+        /// The google.rpc code, by name; empty when the server gave none.
+        code: String,
+        /// The reason of its `ErrorInfo`; may be empty.
+        reason: String,
         /// What the server or the transport said.
         message: String,
         /// How long the server asks to wait.
@@ -69,6 +73,28 @@ impl Failure {
             if code == code_name(Code::InvalidArgument) && reason != "TOO_FAR_AHEAD")
     }
 
+    /// No answer, or none that tells anything.
+    pub(crate) fn unsettled(message: impl Into<String>) -> Self {
+        Self::Unsettled {
+            code: String::new(),
+            reason: String::new(),
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    /// The google.rpc code and the reason that the server gave, by name; each may be empty.
+    pub(crate) fn code_and_reason(&self) -> (&str, &str) {
+        match self {
+            Self::Unreachable { .. } => ("", ""),
+            Self::Late(_) => (code_name(Code::FailedPrecondition), "LATE"),
+            Self::OutcomeUnknown(_) => (code_name(Code::FailedPrecondition), "OUTCOME_UNKNOWN"),
+            Self::Unsettled { code, reason, .. } | Self::Refused { code, reason, .. } => {
+                (code, reason)
+            }
+        }
+    }
+
     /// What the user can do about it.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
@@ -85,10 +111,7 @@ impl From<&Status> for Failure {
         // A status that was made here from a broken connection has a source; one that the server
         // sent has none. The former says nothing about what the server did.
         if status.source().is_some() {
-            return Self::Unsettled {
-                message: with_root_cause(status.message(), status),
-                retry_after: None,
-            };
+            return Self::unsettled(with_root_cause(status.message(), status));
         }
         classify(status.code(), status.message(), &status.get_error_details())
     }
@@ -123,10 +146,9 @@ pub(crate) fn of_status(status: v1::MutationStatus) -> Result<Applied, Failure> 
     match status {
         v1::MutationStatus::Accepted => Ok(Applied::Accepted),
         v1::MutationStatus::AlreadyApplied => Ok(Applied::AlreadyApplied),
-        v1::MutationStatus::Unspecified => Err(Failure::Unsettled {
-            message: "the server gave neither a status nor an error".to_owned(),
-            retry_after: None,
-        }),
+        v1::MutationStatus::Unspecified => Err(Failure::unsettled(
+            "the server gave neither a status nor an error",
+        )),
     }
 }
 
@@ -153,6 +175,8 @@ fn classify(code: Code, message: &str, details: &ErrorDetails) -> Failure {
             message,
         },
         _ => Failure::Unsettled {
+            code: code_name(code).to_owned(),
+            reason: reason.to_owned(),
             message,
             retry_after: details.retry_info().and_then(|info| info.retry_delay),
         },

@@ -60,6 +60,7 @@ pub(crate) struct Failed {
     /// How the process ends.
     pub(crate) exit: Exit,
     message: String,
+    failure: Option<Box<Failure>>,
     token: Option<(String, String)>,
 }
 
@@ -69,6 +70,7 @@ impl Failed {
         Self {
             exit,
             message: message.into(),
+            failure: None,
             token: None,
         }
     }
@@ -95,7 +97,15 @@ impl Failed {
         if let Some(advice) = failure.advice() {
             message = format!("{message}\n{advice}");
         }
-        Self::new(exit, message)
+        Self::new(exit, message).because_of(failure)
+    }
+
+    /// The same, with the code and the reason that the server gave.
+    pub(crate) fn because_of(self, failure: &Failure) -> Self {
+        Self {
+            failure: Some(Box::new(failure.clone())),
+            ..self
+        }
     }
 
     /// The same, with the token to ask again with.
@@ -121,6 +131,13 @@ impl Failed {
     /// The same for machines.
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({"exit_code": self.exit as u8, "message": self.message});
+        let failure = self.failure.as_deref();
+        let (code, reason) = failure.map_or(("", ""), Failure::code_and_reason);
+        for (name, value) in [("code", code), ("reason", reason)] {
+            if !value.is_empty() {
+                error[name] = value.into();
+            }
+        }
         if let Some((token, time)) = &self.token {
             error["idempotency_token"] = json!({"token": token, "generation_time": time});
         }

@@ -344,8 +344,12 @@ fn explain(args: &ImportArgs, stopped: &Stopped) -> Failed {
         "Run the same command again to go on: every row will be counted once."
     };
     let file = args.file.display();
-    Failed::new(
-        exit,
-        format!("the import of {file} stopped before its end: {stopped}\n{how}"),
-    )
+    let advice = stopped.failure().and_then(Failure::advice);
+    let advice = advice.map_or(String::new(), |advice| format!("\n{advice}"));
+    let message = format!("the import of {file} stopped before its end: {stopped}{advice}\n{how}");
+    let failed = Failed::new(exit, message);
+    match stopped.failure() {
+        Some(failure) => failed.because_of(failure),
+        None => failed,
+    }
 }

@@ -86,10 +86,7 @@ impl World {
             });
         }
         if pick.time > self.now - ACCEPT_LIMIT - CLOSING_LAG {
-            return Err(Failure::Unsettled {
-                message: "open".to_owned(),
-                retry_after: None,
-            });
+            return Err(Failure::unsettled("open"));
         }
         if known {
             Ok(Applied::AlreadyApplied)

@@ -37,7 +37,7 @@ pub(crate) struct Transfer {
     started: Reading,
     confirmed: Duration,
     late_in_a_row: u32,
-    last_failure: String,
+    last_failure: Failure,
 }
 
 impl Transfer {
@@ -61,7 +61,7 @@ impl Transfer {
             started,
             confirmed: started.steady,
             late_in_a_row: 0,
-            last_failure: "no answer".to_owned(),
+            last_failure: Failure::unsettled("no answer"),
         }
     }
 
@@ -89,7 +89,7 @@ impl Transfer {
                     None => more = false,
                 },
                 () = sleep(self.target.patience.saturating_sub(silent_for)), if !calls.is_empty() => {
-                    let failure = mem::take(&mut self.last_failure);
+                    let failure = self.last_failure.clone();
                     return Err(Stopped::GaveUp(self.target.patience, failure));
                 }
             }
@@ -220,7 +220,7 @@ impl Transfer {
             "{} adds: {failure}; trying again in {wait:.1?}",
             picks.len()
         );
-        self.last_failure = failure.to_string();
+        self.last_failure = failure.clone();
         self.ready.push_front(Job {
             block,
             picks,

@@ -31,7 +31,19 @@ pub(crate) enum Stopped {
     AlwaysLate,
     /// The server confirmed nothing for too long.
     #[error("nothing was confirmed for {0:.0?}: {1}")]
-    GaveUp(Duration, String),
+    GaveUp(Duration, Failure),
+}
+
+impl Stopped {
+    /// The answer of the server, or the lack of one, that is the cause.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::At { failure, .. } | Self::Call(failure) | Self::GaveUp(_, failure) => {
+                Some(failure)
+            }
+            Self::Journal(_) | Self::Rejections(_) | Self::AlwaysLate => None,
+        }
+    }
 }
 
 /// The lines of some adds, as text of a readable length.

@@ -67,10 +67,7 @@ impl Target {
                 } else {
                     let (got, sent) = (results.len(), job.picks.len());
                     let message = format!("the server gave {got} results for {sent} adds");
-                    Err(Failure::Unsettled {
-                        message,
-                        retry_after: None,
-                    })
+                    Err(Failure::unsettled(message))
                 }
             }
         };

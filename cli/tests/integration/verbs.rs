@@ -173,6 +173,38 @@ fn a_broken_connection_is_told_without_debug_text() {
     }
 }
 
+#[test]
+fn errors_for_machines_carry_the_code_and_the_reason_that_the_server_gave() {
+    for (status, code, reason) in [
+        (
+            failure(Code::NotFound, "UNKNOWN_NAMESPACE"),
+            "NOT_FOUND",
+            "UNKNOWN_NAMESPACE",
+        ),
+        (
+            failure(Code::FailedPrecondition, "OUTCOME_UNKNOWN"),
+            "FAILED_PRECONDITION",
+            "OUTCOME_UNKNOWN",
+        ),
+        (unavailable(), "UNAVAILABLE", "STORAGE_UNAVAILABLE"),
+    ] {
+        let script = move |_| Fate::Fail(status.clone());
+        let server = Server::start(Some(Box::new(script)), None);
+        let arguments = ["add", "views", "--json", "--timeout", "300ms"];
+        let (_, text) = ended(&quipu(&server.url, &arguments).output().unwrap());
+        assert!(text.contains(&format!(r#""code":"{code}""#)), "{text}");
+        assert!(text.contains(&format!(r#""reason":"{reason}""#)), "{text}");
+    }
+    let (url, _) = answer_http(vec![(
+        404,
+        r#"{"error": {"code": "NOT_FOUND", "message": "no", "details": [{"reason": "WHY"}]}}"#,
+    )]);
+    let output = quipu(&url, &["namespace", "show", "web", "--json"]).output();
+    let (_, text) = ended(&output.unwrap());
+    assert!(text.contains(r#""code":"NOT_FOUND""#), "{text}");
+    assert!(text.contains(r#""reason":"WHY""#), "{text}");
+}
+
 /// Answers HTTP requests in order, and returns what was asked.
 fn answer_http(answers: Vec<(u16, &'static str)>) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
