@@ -19,9 +19,11 @@ pub(crate) struct Cli {
 }
 
 const ROOT: &str = "  quipu serve --data ./quipu-data
-  quipu add page_views --namespace web
-  quipu get page_views --namespace web
-  quipu import flights.csv.gz --namespace demo --counter 'flights/{carrier}/{origin}'";
+  quipu add page_views                      # in the namespace default, which is always there
+  quipu get page_views
+  quipu import flights.csv.gz --counter 'flights/{carrier}/{origin}'
+  echo '{\"namespace\": \"web\"}' | quipu namespace apply -f -
+  quipu add page_views --namespace web";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -50,13 +52,26 @@ pub(crate) enum Command {
 }
 
 const SERVE: &str = "  quipu serve --data ./quipu-data
-  quipu serve --data ./quipu-data --http 127.0.0.1:0      on a free port, which is printed";
-const ADD: &str = "  quipu add page_views                      add 1 in the namespace `default`
-  quipu add balance -250 --namespace billing
-  quipu add page_views 5 --token order-17 --generation-time 2026-01-31T12:00:00Z";
+  quipu serve --data ./quipu-data --http 127.0.0.1:0      # on a free port, which is printed";
+const ADD: &str = "  quipu add page_views                      # adds 1, in the namespace default
+  quipu add balance -250
+  quipu add page_views 5 --token order-17 --generation-time \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"
+
+A --generation-time must be recent: one that is older than the namespace's accept_limit (5 seconds
+by default) is refused as late. To try again, give the same token and the same time.";
 const GET: &str = "  quipu get page_views
-  quipu get page_views --namespace web --json";
-const CLEAR: &str = "  quipu clear page_views --namespace web";
+  quipu get page_views --json";
+const CLEAR: &str = "  quipu clear page_views";
+const APPLY: &str = "  echo '{\"namespace\": \"web\"}' | quipu namespace apply -f -
+  quipu namespace apply -f web.json
+
+A document; all but the name may be left out, and these are the defaults:
+  {
+    \"namespace\": \"web\",
+    \"type\": \"EVENTUALLY_CONSISTENT\",
+    \"accept_limit\": \"5s\",
+    \"max_future\": \"5s\"
+  }";
 
 /// Where the server is and how to talk about it.
 #[derive(Clone, Debug, Args)]
@@ -94,7 +109,7 @@ pub(crate) struct TokenArgs {
     /// a new one is made, and kept for all attempts of this call.
     #[arg(long, requires = "generation_time")]
     token: Option<String>,
-    /// When the token was made, in RFC 3339. It is the time of the event.
+    /// When the token was made, in RFC 3339. It is the time of the event, and must be recent.
     #[arg(long, requires = "token", value_name = "RFC3339", value_parser = timestamp::from_rfc3339)]
     generation_time: Option<Micros>,
 }
@@ -144,8 +159,7 @@ pub(crate) struct ClearArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum NamespaceCommand {
     /// Create or change a namespace from its JSON document.
-    #[command(after_long_help = exit::help("  quipu namespace apply -f billing.json
-  echo '{\"namespace\": \"web\"}' | quipu namespace apply -f -"))]
+    #[command(after_long_help = exit::help(APPLY))]
     Apply {
         /// The document; `-` reads standard input.
         #[arg(short, long, value_name = "FILE")]
@@ -175,4 +189,35 @@ pub(crate) enum NamespaceCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use quipu_schemas::namespace::NamespaceDocument;
+
+    #[test]
+    fn the_document_in_the_help_is_one_with_the_defaults() {
+        let document = &APPLY[APPLY.rfind('{').unwrap()..];
+        assert_eq!(
+            NamespaceDocument::from_json(document.as_bytes()).unwrap(),
+            NamespaceDocument::with_defaults("web")
+        );
+    }
+
+    #[test]
+    fn an_example_names_a_namespace_only_after_it_was_applied() {
+        let root = Cli::command();
+        for command in std::iter::once(&root).chain(root.get_subcommands()) {
+            let help = command.get_after_long_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let named = help.find("--namespace ");
+            let applied = help.find("namespace apply");
+            assert!(
+                named.is_none() || applied.is_some() && applied < named,
+                "{help}"
+            );
+        }
+    }
 }

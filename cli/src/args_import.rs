@@ -5,10 +5,10 @@ use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
 pub(crate) const EXAMPLES: &str =
-    "  quipu import flights.csv.gz --namespace demo --counter 'flights/{carrier}/{origin}'
-  quipu import flights.csv --namespace demo --counter 'miles/{carrier}' --delta distance
-  quipu import events.ndjson --namespace web --counter 'views/{page}' --counter 'users/{user}'
-  zcat old.csv.gz | quipu import - --format csv --namespace demo --counter all
+    "  quipu import flights.csv.gz --counter 'flights/{carrier}/{origin}'
+  quipu import flights.csv --counter 'miles/{carrier}' --delta distance
+  quipu import events.ndjson --counter 'views/{page}' --counter 'users/{user}'
+  zcat old.csv.gz | quipu import - --format csv --counter all
 
 An import that was interrupted goes on where it stopped when the same command is run again: its
 journal knows which rows were sent, and every row is counted once. Keep FILE as it is until then.

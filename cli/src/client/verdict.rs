@@ -101,6 +101,9 @@ impl Failure {
             Self::Unreachable { .. } => Some(
                 "is it running? Start one with `quipu serve --data DIR`, or name another with --server",
             ),
+            Self::Refused { reason, .. } if reason == "UNKNOWN_NAMESPACE" => Some(
+                "create it with: echo '{\"namespace\": \"NAME\"}' | quipu namespace apply -f -",
+            ),
             _ => None,
         }
     }

@@ -339,6 +339,7 @@ fn a_corrected_command_is_not_blocked_by_one_that_sent_nothing() {
     let elsewhere = ["import", name, "--counter", "{a}", "--namespace", "dem"];
     let (code, text) = code_of(&mut quipu(&server.url, &elsewhere));
     assert_eq!(code, 3, "{text}");
+    assert!(text.contains("quipu namespace apply -f -"), "{text}");
     let nobody = [&elsewhere[..], &["--timeout", "300ms"]].concat();
     let (code, text) = code_of(&mut quipu("http://127.0.0.1:1", &nobody));
     assert_eq!(code, 5, "{text}");
