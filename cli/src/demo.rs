@@ -13,7 +13,7 @@ use clap::{Args, Parser};
 use quipu_adapters::clock::Clock;
 use quipu_core::time::Micros;
 use quipu_schemas::{timestamp, v1};
-use std::{collections::BTreeSet, fs, io, net::SocketAddr, path::Path, time::Duration};
+use std::{collections::BTreeSet, fs, io, net::SocketAddr, path::Path, pin::pin, time::Duration};
 
 /// Options of `quipu demo`.
 #[derive(Clone, Debug, Args)]
@@ -54,6 +54,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failed> {
         .prefix("quipu-demo-")
         .tempdir()
         .map_err(internal)?;
+    let mut stopped = pin!(stop_signal()?);
     let server = Server::start(&directory.path().join("data"), args.http, args.grpc).await?;
     let url = format!("http://{}", server.http);
     println!(
@@ -63,11 +64,11 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failed> {
     let shown = import_and_show(directory.path(), &url);
     tokio::select! {
         shown = shown => shown?,
-        signal = stop_signal() => { signal?; return stop(server).await }
+        () = &mut stopped => return stop(server).await,
     }
     print_how_to_go_on(&url);
     if !args.once {
-        stop_signal().await?;
+        stopped.await;
     }
     stop(server).await
 }

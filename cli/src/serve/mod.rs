@@ -80,14 +80,12 @@ pub(crate) struct Server {
 
 /// Serves until SIGTERM or SIGINT, or until a role fails.
 pub(crate) async fn run(args: &ServeArgs) -> Result<Exit, ServeError> {
+    let stop = stop_signal()?;
     let mut server = Server::start(&args.data, args.http, args.grpc).await?;
     server.announce(&args.data);
     let failure = tokio::select! {
         failure = server.roles.failed() => Some(failure),
-        signal = stop_signal() => {
-            signal?;
-            None
-        }
+        () = stop => None,
     };
     tracing::info!("stopping");
     server.stop().await?;
@@ -193,8 +191,9 @@ async fn listen(
     })
 }
 
-/// Resolves at SIGTERM or SIGINT.
-pub(crate) async fn stop_signal() -> Result<(), ServeError> {
+/// Takes SIGTERM and SIGINT from now on, and resolves at the first. Called before anybody is told
+/// that the server is up: whoever stops it then must not kill it.
+pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, ServeError> {
     use tokio::signal::unix::{SignalKind, signal};
     let refused = |error: io::Error| ServeError::System {
         what: "handle signals",
@@ -202,9 +201,10 @@ pub(crate) async fn stop_signal() -> Result<(), ServeError> {
     };
     let mut terminate = signal(SignalKind::terminate()).map_err(refused)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(refused)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
