@@ -27,8 +27,8 @@ pub(super) enum ParkedPass {
 }
 
 impl Machine {
-    /// Rows that must be stored now, by signal partition: signals over the memory budget, and
-    /// those that have waited too long. Tell [`Self::on_parked`] once they are.
+    /// Rows that must be stored now, by signal partition, since their signals have waited too long.
+    /// Tell [`Self::on_parked`] once they are.
     pub fn to_park(&mut self, now: Micros) -> BTreeMap<u32, Vec<Parked>> {
         let mut rows: BTreeMap<u32, Vec<Parked>> = BTreeMap::new();
         for (counter, partition, last_write) in self.pending.overdue(now - self.limits.park_after) {
@@ -40,7 +40,8 @@ impl Machine {
         rows
     }
 
-    /// Rows of signals over the memory budget; likewise.
+    /// Rows of signals over the memory budget, by signal partition. Tell
+    /// [`Self::on_overflow_parked`] once they are stored.
     pub fn overflow(&self) -> BTreeMap<u32, Vec<Parked>> {
         let mut rows: BTreeMap<u32, Vec<Parked>> = BTreeMap::new();
         for (at, row) in &self.overflow {
