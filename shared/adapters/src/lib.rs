@@ -1,9 +1,15 @@
 //! Everything that touches the world. The roles know only the traits in [`ports`]; which
 //! implementation stands behind one is the binary's choice.
 
+#[cfg(feature = "cluster")]
+pub mod cassandra;
 pub mod clock;
 pub mod embedded;
+#[cfg(feature = "cluster")]
+pub mod kafka;
 pub mod memory;
 pub mod ports;
+#[cfg(feature = "cluster")]
+pub mod redis;
 pub mod retry;
 pub mod watermarks;

@@ -1,0 +1,1 @@
+//! Event store, rollup store and control plane on Apache Cassandra.
