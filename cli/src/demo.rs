@@ -7,7 +7,8 @@ use crate::{
         exit::{Exit, Failed},
         import,
     },
-    serve::{ServeError, Server, stop_signal},
+    process::{listen, stop_signal},
+    serve::Server,
 };
 use clap::{Args, Parser};
 use quipu_adapters::clock::Clock;
@@ -19,10 +20,10 @@ use std::{collections::BTreeSet, fs, io, net::SocketAddr, path::Path, pin::pin, 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {
     /// The address for HTTP/JSON; port 0 picks a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7070")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7070", value_parser = listen::address)]
     http: SocketAddr,
     /// The address for gRPC; port 0 picks a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7071")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7071", value_parser = listen::address)]
     grpc: SocketAddr,
     /// End after the counts were shown, instead of staying up
     #[arg(long)]
@@ -55,11 +56,12 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failed> {
         .tempdir()
         .map_err(internal)?;
     let mut stopped = pin!(stop_signal()?);
-    let server = Server::start(&directory.path().join("data"), args.http, args.grpc).await?;
+    let data = directory.path().join("data");
+    let server = Server::start(&data, args.http, args.grpc).await?;
     let url = format!("http://{}", server.http);
     println!(
         "A fresh quipu serves {} on {url} (HTTP/JSON, gRPC).",
-        directory.path().display()
+        data.display()
     );
     let shown = import_and_show(directory.path(), &url);
     tokio::select! {
@@ -189,10 +191,4 @@ fn print_how_to_go_on(url: &str) {
          {{\"token\": \"'try-$(date +%s)'\", \"generation_time\": \"'$(date -u +%FT%TZ)'\"}}}}'\n\
          Stop with Ctrl-C; the directory is removed then."
     );
-}
-
-impl From<ServeError> for Failed {
-    fn from(error: ServeError) -> Self {
-        Self::new(Exit::Internal, error.to_string())
-    }
 }

@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod demo;
 mod import;
+mod process;
 mod serve;
 
 use args::{Cli, Command, NamespaceCommand};

@@ -11,14 +11,14 @@ use quipu_core::name::Namespace;
 use quipu_schemas::namespace::{DocumentError, NamespaceDocument};
 
 impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gateway<L, E, R, C, P> {
-    /// Creates or changes a namespace from its JSON document.
+    /// Creates or changes a namespace.
     pub async fn apply_namespace(
         &self,
         name: &str,
-        json: &[u8],
+        document: NamespaceDocument,
     ) -> Result<NamespaceRecord, Failure> {
         let name = Namespace::new(name)?;
-        let document = NamespaceDocument::from_json(json)?;
+        document.check()?;
         if document.namespace != name.as_str() {
             let message = format!(
                 "the document is of namespace {:?}, but the path names {name}: make them agree",
@@ -47,11 +47,6 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
 
 impl From<DocumentError> for Failure {
     fn from(error: DocumentError) -> Self {
-        let failure = Self::invalid(reason::INVALID_FIELD, error.to_string());
-        if error.field == "." {
-            failure
-        } else {
-            failure.at(error.field)
-        }
+        Self::invalid(reason::INVALID_FIELD, error.to_string()).at(error.field)
     }
 }

@@ -77,7 +77,7 @@ pub async fn serve(
     limits: Limits,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    tracing::info!(address = %listener.local_addr()?, "listening");
+    tracing::debug!(address = %listener.local_addr()?, "listening");
     let shared = Arc::new(Shared {
         router,
         limits,

@@ -82,6 +82,8 @@ pub(crate) struct Attempts {
 impl Attempts {
     /// No single attempt waits longer than this for its answer.
     const ONE_ATTEMPT: Duration = Duration::from_secs(10);
+    /// The last attempt gets at least this long.
+    const LAST_ATTEMPT: Duration = Duration::from_millis(250);
 
     /// Attempts that end `timeout` after `now`, a time of the steady clock.
     pub(crate) fn new(now: Duration, timeout: Duration) -> Self {
@@ -129,10 +131,11 @@ impl Attempts {
         match failure {
             Failure::Unreachable { .. } | Failure::Unsettled { .. } => {
                 let wait = self.backoff.after_failure(failure, entropy);
-                if now + wait < self.deadline {
-                    Next::Retry(wait)
-                } else {
-                    Next::GiveUp
+                // One last attempt fits before the deadline, even if it comes earlier than asked.
+                let left = self.deadline.saturating_sub(now);
+                match left.checked_sub(Self::LAST_ATTEMPT) {
+                    Some(most) if !most.is_zero() => Next::Retry(wait.min(most)),
+                    _ => Next::GiveUp,
                 }
             }
             Failure::Late(_) | Failure::OutcomeUnknown(_) | Failure::Refused { .. } => {
@@ -189,6 +192,16 @@ mod tests {
         );
         assert_eq!(
             next(&unsettled(None), start + Duration::from_millis(990)),
+            Next::GiveUp
+        );
+        let asked = unsettled(Some(Duration::from_secs(7)));
+        assert_eq!(
+            next(&asked, start + Duration::from_millis(150)),
+            Next::Retry(Duration::from_millis(600)),
+            "the last attempt begins while there is time for an answer"
+        );
+        assert_eq!(
+            next(&asked, start + Duration::from_millis(750)),
             Next::GiveUp
         );
         assert_eq!(next(&Failure::Late(String::new()), start), Next::Settled);

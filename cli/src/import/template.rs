@@ -88,6 +88,14 @@ pub(crate) enum RowError {
         /// What is wrong.
         error: NameError,
     },
+    /// A name with a hole would lump together whatever lacks the value.
+    #[error("template {template}: the column {column:?} is empty")]
+    Empty {
+        /// Which template, from 1 on.
+        template: usize,
+        /// The column without a value.
+        column: String,
+    },
     /// No usable delta.
     #[error("the delta {0:?} is not an integer of 64 bits")]
     Delta(String),
@@ -149,10 +157,17 @@ impl Layout {
     ) -> Result<(), RowError> {
         let start = names.len();
         for slot in &self.templates[index] {
-            names.push_str(match slot {
+            let part = match slot {
                 Slot::Text(text) => text,
                 Slot::Value(column) => values.get(*column),
-            });
+            };
+            if let (Slot::Value(column), "") = (slot, part) {
+                return Err(RowError::Empty {
+                    template: index + 1,
+                    column: self.columns[*column].clone(),
+                });
+            }
+            names.push_str(part);
         }
         let name = &names[start..];
         let plain =
@@ -205,6 +220,12 @@ mod tests {
         for wrong in ["{a", "a}", "{}", "", "{a}}"] {
             assert!(wrong.parse::<Template>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_empty_value_makes_no_counter() {
+        let error = rendered("v/{a}", &[("a", "")]).unwrap_err().to_string();
+        assert_eq!(error, "template 1: the column \"a\" is empty");
     }
 
     #[test]

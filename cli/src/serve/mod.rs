@@ -1,16 +1,22 @@
 //! `quipu serve`: all roles in one process on one directory.
 
 mod roles;
-mod telemetry;
 
-use crate::commands::exit::Exit;
+use crate::{
+    commands::exit::Exit,
+    process::{
+        ProcessError, listen, metrics,
+        readiness::Readiness,
+        stop_signal,
+        threads::{Threads, until},
+    },
+};
 use clap::Args;
 use quipu_adapters::{
     clock::Clock,
     embedded::{Embedded, EmbeddedSettings},
 };
 use quipu_gateway::{Gateway, Limits, Probes};
-use roles::Roles;
 use std::{
     io::{self, Write},
     net::SocketAddr,
@@ -18,7 +24,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 /// Options of `quipu serve`.
 #[derive(Clone, Debug, Args)]
@@ -31,7 +37,8 @@ pub(crate) struct ServeArgs {
         long,
         value_name = "ADDR",
         env = "QUIPU_HTTP",
-        default_value = "127.0.0.1:7070"
+        default_value = "127.0.0.1:7070",
+        value_parser = listen::address
     )]
     http: SocketAddr,
     /// The address for gRPC; port 0 picks a free one. Both addresses answer both protocols
@@ -39,30 +46,10 @@ pub(crate) struct ServeArgs {
         long,
         value_name = "ADDR",
         env = "QUIPU_GRPC",
-        default_value = "127.0.0.1:7071"
+        default_value = "127.0.0.1:7071",
+        value_parser = listen::address
     )]
     grpc: SocketAddr,
-}
-
-/// Why the server could not start, or had to stop.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ServeError {
-    /// The directory could not be opened.
-    #[error(transparent)]
-    Open(#[from] quipu_adapters::embedded::OpenError),
-    /// An address could not be listened on.
-    #[error("cannot listen on {address}: {error}; choose another with --{option}")]
-    Listen {
-        address: SocketAddr,
-        option: &'static str,
-        error: io::Error,
-    },
-    /// A role failed in a way that no retry can mend.
-    #[error("{role} stopped: {reason}")]
-    Role { role: &'static str, reason: String },
-    /// The system refused a thread, a signal handler or a recorder.
-    #[error("cannot {what}: {reason}")]
-    System { what: &'static str, reason: String },
 }
 
 /// Calls under way get this long to end, then ingest and rollups get what they need (at most 5 s).
@@ -74,12 +61,13 @@ pub(crate) struct Server {
     pub(crate) grpc: SocketAddr,
     stop_calls: watch::Sender<bool>,
     listeners: Vec<JoinHandle<io::Result<()>>>,
-    roles: Roles,
+    roles: Threads,
+    readiness: Readiness,
     node: Embedded,
 }
 
 /// Serves until SIGTERM or SIGINT, or until a role fails.
-pub(crate) async fn run(args: &ServeArgs) -> Result<Exit, ServeError> {
+pub(crate) async fn run(args: &ServeArgs) -> Result<Exit, ProcessError> {
     let stop = stop_signal()?;
     let mut server = Server::start(&args.data, args.http, args.grpc).await?;
     server.announce(&args.data);
@@ -98,14 +86,15 @@ impl Server {
         data: &Path,
         http: SocketAddr,
         grpc: SocketAddr,
-    ) -> Result<Self, ServeError> {
+    ) -> Result<Self, ProcessError> {
         let clock = Clock::system();
-        let metrics = telemetry::install()?;
+        let metrics = metrics::install()?;
         // Ports are taken before the directory is touched: the commoner mistake fails first.
-        let (http_listener, http) = listen(http, "http").await?;
-        let (grpc_listener, grpc) = listen(grpc, "grpc").await?;
+        let (http_listener, http) = listen::bind(http, "http").await?;
+        let (grpc_listener, grpc) = listen::bind(grpc, "grpc").await?;
         let node = Embedded::open(data, EmbeddedSettings::default(), clock.clone())?;
-        let roles = Roles::start(&node, &clock)?;
+        let readiness = Readiness::starting();
+        let roles = roles::start(&node, &clock, readiness.clone())?;
         let ports = quipu_gateway::Ports {
             log: node.producer(),
             events: node.events(),
@@ -116,14 +105,15 @@ impl Server {
         let settings = quipu_gateway::Settings::default();
         let (gateway, signals) = Gateway::new(ports, node.watermarks(), clock, settings);
         tokio::spawn(signals);
+        let ready = readiness.clone();
         let probes = Probes {
-            ready: Arc::new(|| Ok(())),
+            ready: Arc::new(move || ready.check()),
             metrics,
         };
         let router = quipu_gateway::router(Arc::new(gateway), probes);
         let (stop_calls, stopped) = watch::channel(false);
         let listeners = [http_listener, grpc_listener].map(|listener| {
-            let shutdown = roles::until(stopped.clone());
+            let shutdown = until(stopped.clone());
             let limits = Limits {
                 drain: DRAIN_CALLS,
                 ..Limits::default()
@@ -135,12 +125,14 @@ impl Server {
                 shutdown,
             ))
         });
+        readiness.started();
         Ok(Self {
             http,
             grpc,
             stop_calls,
             listeners: listeners.into(),
             roles,
+            readiness,
             node,
         })
     }
@@ -160,7 +152,8 @@ impl Server {
 
     /// Stops in the order of the flow: calls end, what they appended is ingested and rolled up as
     /// far as it is closed, and the directory is closed. What is left is done after the next start.
-    pub(crate) async fn stop(self) -> Result<(), ServeError> {
+    pub(crate) async fn stop(self) -> Result<(), ProcessError> {
+        self.readiness.stopping();
         self.stop_calls.send_replace(true);
         for listener in self.listeners {
             match listener.await {
@@ -173,38 +166,4 @@ impl Server {
         drop(self.node);
         stopped
     }
-}
-
-async fn listen(
-    address: SocketAddr,
-    option: &'static str,
-) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let bound = async {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok((listener, address))
-    };
-    bound.await.map_err(|error| ServeError::Listen {
-        address,
-        option,
-        error,
-    })
-}
-
-/// Takes SIGTERM and SIGINT from now on, and resolves at the first. Called before anybody is told
-/// that the server is up: whoever stops it then must not kill it.
-pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, ServeError> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let refused = |error: io::Error| ServeError::System {
-        what: "handle signals",
-        reason: error.to_string(),
-    };
-    let mut terminate = signal(SignalKind::terminate()).map_err(refused)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(refused)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }

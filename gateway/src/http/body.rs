@@ -92,8 +92,19 @@ fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], first: &serde_json::Error) ->
         .err()
         .map(|error| error.path().to_string())
         .filter(|path| path != ".");
+    let path = match (path, missing_field(&first.to_string())) {
+        (Some(parent), Some(field)) => Some(format!("{parent}.{field}")),
+        (None, Some(field)) => Some(field.to_owned()),
+        (path, None) => path,
+    };
     match path {
         Some(path) => Failure::invalid(reason::INVALID_FIELD, format!("{path}: {first}")).at(path),
         None => Failure::invalid(reason::INVALID_FIELD, first.to_string()),
     }
+}
+
+/// The field that serde misses; its path is only that of the object around it.
+fn missing_field(message: &str) -> Option<&str> {
+    let (field, _) = message.strip_prefix("missing field `")?.split_once('`')?;
+    Some(field)
 }

@@ -21,7 +21,7 @@ use axum::{
 use quipu_adapters::ports::{
     Cache, ControlPlane, EventStore, NamespaceRecord, Producer, RollupStore,
 };
-use quipu_schemas::timestamp::to_rfc3339;
+use quipu_schemas::{namespace::NamespaceDocument, timestamp::to_rfc3339};
 use serde::Serialize;
 use tonic::Code;
 
@@ -88,7 +88,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::Lookup(namespace) => self.http_lookup(&namespace, request).await,
             Call::ApplyNamespace(name) => {
                 let body = body::read(request).await?;
-                Ok(document(&self.apply_namespace(&name, &body).await?))
+                let given = body::parse::<NamespaceDocument>(&body)?;
+                Ok(document(&self.apply_namespace(&name, given).await?))
             }
             Call::ShowNamespace(name) => Ok(document(&self.show_namespace(&name).await?)),
             Call::DeleteNamespace(name) => {

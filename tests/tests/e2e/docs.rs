@@ -8,7 +8,6 @@ use quipu_adapters::clock::Clock;
 use serde_json::Value;
 use std::{
     env, fs,
-    os::unix::fs::PermissionsExt,
     path::Path,
     process::Command,
     thread::sleep,
@@ -47,17 +46,13 @@ impl Shell<'_> {
             .replace("localhost:7070", &http)
             .replace("127.0.0.1:7071", &grpc)
             .replace("quipu=target/release/quipu", "quipu=quipu");
-        let tools = self.place.beside("tools");
         let programs = binary();
         let programs = programs.parent().expect("it is in a directory");
         let path = env::var("PATH").unwrap_or_default();
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &script])
             .current_dir(self.place.beside(""))
-            .env(
-                "PATH",
-                format!("{}:{path}:{}", programs.display(), tools.display()),
-            )
+            .env("PATH", format!("{}:{path}", programs.display()))
             .env("QUIPU_SERVER", &self.server.http)
             .output()
             .expect("bash runs");
@@ -71,15 +66,6 @@ impl Shell<'_> {
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).exists())
-}
-
-/// A machine without `uuidgen` makes tokens by this, which is asked last.
-fn provide_uuidgen(place: &Place) {
-    let tools = place.beside("tools");
-    fs::create_dir(&tools).expect("a directory");
-    let path = tools.join("uuidgen");
-    fs::write(&path, "#!/bin/sh\ncat /proc/sys/kernel/random/uuid\n").expect("a file");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
 /// The last JSON value of what a block printed; headers may stand before it.
@@ -104,13 +90,16 @@ fn agrees(shown: &Value, answer: &Value) -> bool {
 #[test]
 fn every_command_of_the_api_page_answers_as_the_page_says() {
     let place = Place::new();
-    provide_uuidgen(&place);
     let server = place.start();
     let shell = Shell {
         place: &place,
         server: &server,
     };
     let blocks = blocks("docs/api.md");
+    let functions = blocks
+        .iter()
+        .find(|(_, block)| block.contains("new_token() {"));
+    let (_, functions) = functions.expect("the page defines what its examples use");
     let mut run = 0;
     for (number, (language, block)) in blocks.iter().enumerate() {
         let needs_grpcurl = block.contains("grpcurl") && !is_installed("grpcurl");
@@ -120,7 +109,7 @@ fn every_command_of_the_api_page_answers_as_the_page_says() {
         run += 1;
         let started = Instant::now();
         loop {
-            let text = shell.run(block);
+            let text = shell.run(&format!("{functions}\n{block}"));
             assert!(
                 !text.contains(r#"{"error":{"code""#) || text.contains("results"),
                 "{block}\n{text}"
@@ -147,6 +136,28 @@ fn every_command_of_the_api_page_answers_as_the_page_says() {
     }
     assert!(run >= 10, "{run} blocks only");
     place.assert_no_panic();
+}
+
+#[test]
+fn the_api_page_pasted_at_once_leaves_the_count_that_it_says() {
+    let place = Place::new();
+    let server = place.start();
+    let shell = Shell {
+        place: &place,
+        server: &server,
+    };
+    let blocks = blocks("docs/api.md");
+    let commands = blocks
+        .iter()
+        .filter(|(language, block)| language == "sh" && !block.contains("grpcurl"));
+    let page: Vec<_> = commands.map(|(_, block)| block.as_str()).collect();
+    shell.run(&page.join("\n"));
+    let now = Clock::system().now().get();
+    // After the clear come the batch's 1 and the look-up's 5.
+    assert_eq!(
+        Api::new(&server.http).count_through("default", "home/plays", now),
+        6
+    );
 }
 
 #[test]

@@ -37,6 +37,11 @@ impl CsvRows {
             .byte_headers()
             .map_err(|error| read_error(error, 1))?
             .clone();
+        if header.is_empty() {
+            return Err(SourceError::Header(
+                "the file is empty, and CSV begins with a header: is it the right file?".to_owned(),
+            ));
+        }
         let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
         let find = |column: &String| {
             let mut places = (0..names.len()).filter(|place| names[*place] == column.as_str());
@@ -75,7 +80,7 @@ impl CsvRows {
         if self.record.len() != self.width {
             let (has, wants) = (self.record.len(), self.width);
             return Ok(Read::Bad(format!(
-                "the row has {has} fields and the header {wants}"
+                "fields in the row: {has}; in the header: {wants}"
             )));
         }
         for (column, (field, name)) in self.columns.iter().enumerate() {

@@ -172,7 +172,13 @@ mod tests {
             [(2, true), (3, true), (5, false), (6, false), (7, true)]
         );
         assert_eq!(rows[1].1.as_ref().unwrap(), &["2"]);
-        assert!(rows[2].1.as_ref().unwrap_err().contains("has 1 fields"));
+        assert!(
+            rows[2]
+                .1
+                .as_ref()
+                .unwrap_err()
+                .contains("in the row: 1; in the header: 2")
+        );
         assert!(rows[3].1.as_ref().unwrap_err().contains("not UTF-8"));
     }
 
@@ -218,6 +224,12 @@ mod tests {
         assert_eq!(source.read(&mut values).unwrap(), Read::Row);
         let error = source.read(&mut values).unwrap_err().to_string();
         assert!(error.contains("never closed"), "{error}");
+    }
+
+    #[test]
+    fn a_csv_file_without_even_a_header_is_refused() {
+        let error = Source::new(Input::of_bytes(b""), Format::Csv, &[]).unwrap_err();
+        assert!(error.to_string().contains("the file is empty"), "{error}");
     }
 
     #[test]

@@ -108,10 +108,38 @@ async fn what_is_wrong_with_a_request_is_said_with_its_place() {
         );
         assert_eq!(answer.field(), field, "{path}: {}", answer.message());
     }
-    let missing = post(&world, &path("counters/a:add"), json!({})).await;
-    assert_eq!(missing.error(), (400, "INVALID_ARGUMENT", "INVALID_FIELD"));
-    assert!(missing.message().contains("delta"), "{}", missing.message());
     assert!(world.appended_events().is_empty());
+}
+
+#[tokio::test]
+async fn a_missing_field_is_named_with_its_whole_path() {
+    let world = World::new();
+    let no_time = json!({"delta": 1, "idempotency_token": {"token": "t"}});
+    let lookup = json!({"counter_name": "a"});
+    for (method, path, body, field) in [
+        ("POST", path("counters/a:add"), json!({}), "delta"),
+        (
+            "POST",
+            path("counters/a:add"),
+            no_time,
+            "idempotency_token.generation_time",
+        ),
+        ("POST", path("events:lookup"), lookup, "idempotency_token"),
+        (
+            "PUT",
+            "/v1/namespaces/web".to_owned(),
+            json!({"namespace": "web", "persistence": [{"id": "CACHE"}]}),
+            "persistence[0].physical_storage",
+        ),
+    ] {
+        let answer = send(&world, method, &path, body.to_string()).await;
+        assert_eq!(
+            answer.error(),
+            (400, "INVALID_ARGUMENT", "INVALID_FIELD"),
+            "{body}"
+        );
+        assert_eq!(answer.field(), field, "{body}: {}", answer.message());
+    }
 }
 
 #[tokio::test]
@@ -123,17 +151,22 @@ async fn malformed_json_is_refused_with_line_and_column() {
         "{\"delta\": 1} x",
         "{\"delta\": 1",
     ] {
-        let answer = send(&world, "POST", &path("counters/a:add"), body).await;
-        assert_eq!(
-            answer.error(),
-            (400, "INVALID_ARGUMENT", "MALFORMED_JSON"),
-            "{body}"
-        );
-        let message = answer.message();
-        assert!(
-            message.contains("line") && message.contains("column"),
-            "{message}"
-        );
+        for (method, path) in [
+            ("POST", path("counters/a:add")),
+            ("PUT", "/v1/namespaces/web".to_owned()),
+        ] {
+            let answer = send(&world, method, &path, body).await;
+            assert_eq!(
+                answer.error(),
+                (400, "INVALID_ARGUMENT", "MALFORMED_JSON"),
+                "{body}"
+            );
+            let message = answer.message();
+            assert!(
+                message.contains("line") && message.contains("column"),
+                "{message}"
+            );
+        }
     }
 }
 

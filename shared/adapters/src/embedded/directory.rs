@@ -34,6 +34,20 @@ pub enum OpenError {
         /// What its format file says.
         found: String,
     },
+    /// The path is something else than a directory.
+    #[error("{0} is not a directory: give the path of one, which is made when it does not exist")]
+    NotADirectory(PathBuf),
+    /// The directory holds what quipu did not put there.
+    #[error(
+        "{directory} is not a data directory of quipu (it has no file FORMAT), and is not empty \
+         ({found} is there): give an empty or a new directory, such as {directory}/quipu-data"
+    )]
+    Foreign {
+        /// The directory.
+        directory: PathBuf,
+        /// Something that is in it.
+        found: String,
+    },
     /// A setting that cannot be.
     #[error("{0}")]
     Settings(String),
@@ -84,7 +98,11 @@ pub(super) struct DirectoryLock {
 
 /// Takes a data directory, creating it when there is none.
 pub(super) fn take(directory: &Path) -> Result<DirectoryLock, OpenError> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(OpenError::NotADirectory(directory.to_owned()));
+    }
     fs::create_dir_all(directory).map_err(|error| at(directory, &error))?;
+    refuse_foreign(directory)?;
     let path = directory.join("LOCK");
     let options = File::options()
         .read(true)
@@ -115,6 +133,28 @@ pub(super) fn take(directory: &Path) -> Result<DirectoryLock, OpenError> {
     writeln!(file, "{}", std::process::id())?;
     check_format(directory)?;
     Ok(DirectoryLock { _file: file })
+}
+
+/// Files may be there before the format is: our own, if a crash came between, and the directory
+/// that a new file system begins with.
+fn refuse_foreign(directory: &Path) -> Result<(), OpenError> {
+    if directory.join("FORMAT").exists() {
+        return Ok(());
+    }
+    let entries = fs::read_dir(directory).map_err(|error| at(directory, &error))?;
+    for entry in entries {
+        let name = entry?.file_name();
+        if !["LOCK", "FORMAT.new", "lost+found"]
+            .iter()
+            .any(|ours| name == *ours)
+        {
+            return Err(OpenError::Foreign {
+                directory: directory.to_owned(),
+                found: name.to_string_lossy().into_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn check_format(directory: &Path) -> Result<(), OpenError> {
@@ -162,6 +202,32 @@ mod tests {
         assert!(error.contains("--data"), "{error}");
         drop(held);
         take(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_with_foreign_files_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("thesis.txt"), "precious").unwrap();
+        let error = take(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("thesis.txt is there"), "{error}");
+        assert!(error.contains("quipu-data"), "{error}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        fs::remove_file(directory.path().join("thesis.txt")).unwrap();
+        for left_by_a_crash in ["LOCK", "FORMAT.new"] {
+            fs::write(directory.path().join(left_by_a_crash), "").unwrap();
+        }
+        take(directory.path()).unwrap();
+        fs::write(directory.path().join("later.txt"), "").unwrap();
+        take(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_no_data_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "precious").unwrap();
+        let error = take(&file).unwrap_err().to_string();
+        assert!(error.contains("is not a directory"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Metrics of the process, in the Prometheus text format.
 
-use super::ServeError;
+use super::ProcessError;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use std::{sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ const SECONDS: [f64; 14] = [
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Renders all metrics.
-pub(super) type Render = Arc<dyn Fn() -> String + Send + Sync>;
+pub(crate) type Render = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Installs the process's recorder.
-pub(super) fn install() -> Result<Render, ServeError> {
-    let refused = |error: metrics_exporter_prometheus::BuildError| ServeError::System {
+pub(crate) fn install() -> Result<Render, ProcessError> {
+    let refused = |error: metrics_exporter_prometheus::BuildError| ProcessError::System {
         what: "record metrics",
         reason: error.to_string(),
     };
