@@ -360,8 +360,8 @@ fn row_options() -> KeyspaceCreateOptions {
         // Most scans read a few rows. A larger block saves little: shared prefixes are cut anyway.
         .data_block_size_policy(BlockSizePolicy::all(4 << 10))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(16))
-        // The first levels are rewritten often and hold little; most rows lie in the others.
-        .data_block_compression_policy(CompressionPolicy::new([plain, plain, CompressionType::Lz4]))
+        // What was just flushed is soon rewritten. The next level may hold hundreds of megabytes.
+        .data_block_compression_policy(CompressionPolicy::new([plain, CompressionType::Lz4]))
         // No range asks a filter.
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
 }
