@@ -66,7 +66,10 @@ def as_protobuf(event):
 
 
 # How a value is encoded, and the header that says so; protobuf needs none.
-FORMATS = {"json": (as_json, [("content-type", b"application/json")]), "protobuf": (as_protobuf, [])}
+FORMATS = {
+    "json": (as_json, [("content-type", b"application/json")]),
+    "protobuf": (as_protobuf, []),
+}
 
 
 @dataclass
@@ -98,7 +101,11 @@ def publish(producer, topic, form, events):
         while True:
             try:
                 producer.produce(
-                    topic, record.value, key_of(record.event), headers=headers, on_delivery=delivered
+                    topic,
+                    record.value,
+                    key_of(record.event),
+                    headers=headers,
+                    on_delivery=delivered,
                 )
                 return
             except BufferError:  # the client's queue is full
@@ -127,7 +134,9 @@ def read_events(namespace, lines):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Publishes lines `counter,delta` of standard input.")
+    parser = argparse.ArgumentParser(
+        description="Publishes lines `counter,delta` of standard input."
+    )
     parser.add_argument("--brokers", default="127.0.0.1:19092")
     parser.add_argument("--topic", default="quipu-events")
     parser.add_argument("--namespace", default="default")
