@@ -7,7 +7,7 @@ use quipu_adapters::{
     clock::{Clock, ManualClock},
     memory::{MemoryEventStore, MemoryRollupStore},
     ports::{
-        Appended, Body, Cache, ControlError, ControlPlane, EventStore, LogError, NamespaceRecord,
+        Appended, Body, Cache, Committed, ControlError, ControlPlane, EventStore, LogError, NamespaceRecord,
         NewRecord, Producer, StoreError, Topic,
     },
     watermarks::WatermarkBoard,
@@ -115,7 +115,11 @@ impl World {
     /// Lets time pass on the clock, and the watermark follow it.
     pub(crate) fn pass(&self, by: Duration) {
         self.hands.advance(by);
-        self.board.publish(0, self.clock.now());
+        let frontier = Committed {
+            next_offset: 0,
+            effective_time: self.clock.now(),
+        };
+        self.board.publish(0, frontier);
     }
 
     /// Makes the log take this long to stamp.

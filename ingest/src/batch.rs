@@ -15,6 +15,9 @@ pub struct DecidedRange {
     pub partition: u32,
     /// The offset of its first record: the range's name in the ledger.
     pub first: u64,
+    /// Which taking over of the partition it belongs to: one that was lost and taken over again
+    /// decides the same offsets anew.
+    pub epoch: u64,
 }
 
 /// A refused record with its original bytes.

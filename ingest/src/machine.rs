@@ -61,6 +61,7 @@ struct Partition {
     /// At the read position; the ledger notes it at the frontier.
     effective: EffectiveTime,
     ledger: OffsetLedger<Micros>,
+    epoch: u64,
 }
 
 /// The state of all partitions that this ingest owns.
@@ -68,6 +69,8 @@ struct Partition {
 pub struct Machine {
     topic: String,
     partitions: BTreeMap<u32, Partition>,
+    /// Partitions taken over so far.
+    epochs: u64,
 }
 
 impl Machine {
@@ -76,6 +79,7 @@ impl Machine {
         Self {
             topic: topic.to_owned(),
             partitions: BTreeMap::new(),
+            epochs: 0,
         }
     }
 
@@ -85,11 +89,19 @@ impl Machine {
             next_offset,
             effective_time,
         } = assignment.start;
+        self.epochs += 1;
         let partition = Partition {
             effective: EffectiveTime::resume(effective_time),
             ledger: OffsetLedger::new(next_offset, effective_time),
+            epoch: self.epochs,
         };
         self.partitions.insert(assignment.partition, partition);
+    }
+
+    /// Whether nothing that was decided of a partition is under way.
+    pub fn is_drained(&self, partition: u32) -> bool {
+        let state = self.partitions.get(&partition);
+        state.is_none_or(|state| state.ledger.is_empty())
     }
 
     /// Gives a partition up. Work under way for it is finished by whoever owns it next.
@@ -131,7 +143,12 @@ impl Machine {
         }
         if next > first {
             state.ledger.track(first, next, state.effective.get());
-            batch.ranges.push(DecidedRange { partition, first });
+            let epoch = state.epoch;
+            batch.ranges.push(DecidedRange {
+                partition,
+                first,
+                epoch,
+            });
         }
         stalled
     }
@@ -141,8 +158,10 @@ impl Machine {
     pub fn finish(&mut self, ranges: &[DecidedRange]) -> BTreeMap<u32, Committed> {
         let mut moved = BTreeMap::new();
         for range in ranges {
-            // A revoked partition's frontier is no longer this ingest's to move.
-            let Some(state) = self.partitions.get_mut(&range.partition) else {
+            // The frontier of a partition that was given up is no longer this ingest's to move,
+            // not even when it owns the partition again.
+            let state = self.partitions.get_mut(&range.partition);
+            let Some(state) = state.filter(|state| state.epoch == range.epoch) else {
                 continue;
             };
             if state.ledger.finish(range.first) {
@@ -164,8 +183,12 @@ impl Machine {
         for (partition, state) in &mut self.partitions {
             let (next_offset, effective_time) = state.ledger.frontier();
             let effective_time = *effective_time;
-            state.effective = EffectiveTime::resume(effective_time);
-            state.ledger = OffsetLedger::new(next_offset, effective_time);
+            self.epochs += 1;
+            *state = Partition {
+                effective: EffectiveTime::resume(effective_time),
+                ledger: OffsetLedger::new(next_offset, effective_time),
+                epoch: self.epochs,
+            };
             positions.push((*partition, next_offset));
         }
         positions

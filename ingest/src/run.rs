@@ -2,19 +2,20 @@
 //! commits contiguous frontiers, ticks idle partitions. It decides nothing.
 
 use crate::{
-    batch::{Batch, DecidedRange},
+    batch::Batch,
     machine::{Machine, Present, Stalled},
     metrics as names,
     process::{IngestError, Processed, make_durable},
     ticks::{TickSettings, Ticks},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use metrics::{counter, gauge};
+use metrics::counter;
 use quipu_adapters::{
     clock::Clock,
+    commits::Commits,
     ports::{
-        Body, Committed, Consumer, EventStore, LogError, NewRecord, Polled, Producer, Record,
-        StoreError, Topic,
+        Body, Consumer, EventStore, LogError, NewRecord, Polled, Producer, Record, StoreError,
+        Topic,
     },
     retry::Backoff,
     watermarks::WatermarkBoard,
@@ -63,6 +64,8 @@ const HOUSEKEEPING: Duration = Duration::from_secs(10);
 const STALL_RETRY: Duration = Duration::from_millis(200);
 const DRAIN: Duration = Duration::from_secs(5);
 
+mod handover;
+
 struct Ingest<C, L, E> {
     consumer: C,
     ports: Ports<L, E>,
@@ -73,6 +76,9 @@ struct Ingest<C, L, E> {
     open_since: Option<Instant>,
     in_flight: FuturesUnordered<BoxFuture<'static, Result<Processed, IngestError>>>,
     stalled: BTreeMap<u32, Instant>,
+    commits: Commits,
+    /// Revoked partitions, each with the time by which it is handed back.
+    leaving: BTreeMap<u32, Instant>,
 }
 
 /// Runs the role until `shutdown` resolves, then finishes what is under way within a bound.
@@ -96,6 +102,8 @@ pub async fn run<C: Consumer, L: Producer, E: EventStore>(
         open_since: None,
         in_flight: FuturesUnordered::new(),
         stalled: BTreeMap::new(),
+        commits: Commits::new("commit offsets"),
+        leaving: BTreeMap::new(),
     };
     ingest.run_until(shutdown).await?;
     if let Ok(drained) = tokio::time::timeout(DRAIN, ingest.drain()).await {
@@ -116,12 +124,15 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             self.seal_when_due();
+            self.commits.start(&mut self.consumer);
+            self.hand_back();
             let has_room = self.open.kept() < self.settings.batch_rows;
             let linger_ends = self.open_since.map(|since| since + self.settings.linger);
             let may_seal = self.in_flight.len() < self.settings.in_flight;
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
-                Some(processed) = self.in_flight.next() => self.on_processed(processed?).await?,
+                Some(processed) = self.in_flight.next() => self.on_processed(processed?),
+                committed = self.commits.done() => self.on_committed(committed?),
                 _ = ticker.tick() => self.tick(),
                 _ = housekeeping.tick() => self.prepare_slices().await?,
                 () = tokio::time::sleep_until(linger_ends.unwrap_or_else(Instant::now)),
@@ -139,14 +150,8 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
                 }
                 self.prepare_slices().await?;
             }
-            Ok(Polled::Revoked(partitions)) => {
-                self.drain().await?;
-                for partition in partitions {
-                    self.machine.revoke(partition);
-                    self.ticks.not_at_end(partition);
-                    self.stalled.remove(&partition);
-                }
-            }
+            Ok(Polled::Revoked(partitions)) => self.on_revoked(partitions),
+            Ok(Polled::Lost(partitions)) => self.on_lost(&partitions),
             Ok(Polled::Records { partition, records }) => self.on_records(partition, records),
             Ok(Polled::End { partition }) => self.ticks.at_end(partition),
             Err(error @ (LogError::Unavailable(_) | LogError::ClockJumped(_))) => {
@@ -231,9 +236,9 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         self.in_flight.push(work.boxed());
     }
 
-    async fn on_processed(&mut self, processed: Processed) -> Result<(), IngestError> {
+    fn on_processed(&mut self, processed: Processed) {
         match processed {
-            Processed::Done(ranges) => self.commit(&ranges).await,
+            Processed::Done(ranges) => self.commits.add(self.machine.finish(&ranges)),
             Processed::Lost => {
                 counter!(names::REWINDS).increment(1);
                 tracing::warn!("the store restarted and may have lost writes; writing them again");
@@ -243,30 +248,8 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
                 for (partition, next_offset) in self.machine.rewind() {
                     self.consumer.seek(partition, next_offset);
                 }
-                Ok(())
             }
         }
-    }
-
-    /// R12: the frontier is committed, then published.
-    async fn commit(&mut self, ranges: &[DecidedRange]) -> Result<(), IngestError> {
-        let frontiers: Vec<(u32, Committed)> = self.machine.finish(ranges).into_iter().collect();
-        let mut backoff = Backoff::new("commit offsets");
-        while let Err(error) = self.consumer.commit(frontiers.clone()).await {
-            match error {
-                LogError::Unavailable(_) => backoff.wait(&error).await,
-                _ => return Err(error.into()),
-            }
-        }
-        let now = self.ports.clock.now();
-        for (partition, frontier) in frontiers {
-            self.ports
-                .watermarks
-                .publish(partition, frontier.effective_time);
-            gauge!(names::WATERMARK_AGE, "partition" => partition.to_string())
-                .set(now.since(frontier.effective_time).as_secs_f64());
-        }
-        Ok(())
     }
 
     fn tick(&mut self) {
@@ -310,14 +293,6 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
                     tracing::warn!(%error, "could not prepare time slices; trying again");
                 }
             }
-        }
-        Ok(())
-    }
-
-    async fn drain(&mut self) -> Result<(), IngestError> {
-        self.seal();
-        while let Some(processed) = self.in_flight.next().await {
-            self.on_processed(processed?).await?;
         }
         Ok(())
     }

@@ -47,6 +47,8 @@ pub struct Rolled {
 pub struct Finished {
     signals: Vec<SignalAt>,
     parked: Vec<(u32, Parked)>,
+    /// Which taking over of each partition it belongs to.
+    epochs: BTreeMap<u32, u64>,
 }
 
 /// What may be done once finished work is durable.
@@ -63,6 +65,7 @@ struct Partition {
     marks: SignalMarks,
     committed: u64,
     parked: ParkedPass,
+    epoch: u64,
 }
 
 /// The state of all signal partitions that this worker owns.
@@ -70,6 +73,8 @@ struct Partition {
 pub struct Machine {
     limits: Limits,
     partitions: BTreeMap<u32, Partition>,
+    /// Partitions taken over so far.
+    epochs: u64,
     pending: PendingSet,
     overflow: Vec<(SignalAt, Parked)>,
     /// The partition whose parked rows were loaded last: the others come before it.
@@ -86,6 +91,7 @@ impl Machine {
         Self {
             limits,
             partitions: BTreeMap::new(),
+            epochs: 0,
             pending: PendingSet::default(),
             overflow: Vec::new(),
             loaded: None,
@@ -98,10 +104,12 @@ impl Machine {
     /// Takes over a signal partition: its committed offset, and the rows parked before.
     pub fn assign(&mut self, partition: u32, committed: u64) {
         let marks = SignalMarks::new(committed);
+        self.epochs += 1;
         let state = Partition {
             marks,
             committed,
             parked: ParkedPass::Due,
+            epoch: self.epochs,
         };
         self.partitions.insert(partition, state);
     }
@@ -238,12 +246,23 @@ impl Machine {
     /// Everything that is finished but not yet known to be durable; the caller syncs the store
     /// and tells [`Self::on_durable`]. `None` when there is nothing.
     pub fn begin_sync(&mut self) -> Option<Finished> {
-        let finished = std::mem::take(&mut self.finished);
-        (finished != Finished::default()).then_some(finished)
+        if !self.has_finished() {
+            return None;
+        }
+        let mut finished = std::mem::take(&mut self.finished);
+        let epochs = self.partitions.iter().map(|(id, state)| (*id, state.epoch));
+        finished.epochs = epochs.collect();
+        Some(finished)
+    }
+
+    /// Whether anything is finished of which no sync has begun.
+    pub fn has_finished(&self) -> bool {
+        self.finished != Finished::default()
     }
 
     /// Finished work is durable (R17).
     pub fn on_durable(&mut self, finished: Finished) -> Durable {
+        let finished = self.still_owned(finished);
         let mut durable = Durable::default();
         for at in finished.signals {
             self.partition(at.partition).marks.close(at.offset);
@@ -274,8 +293,22 @@ impl Machine {
 
     /// The store could not be synced: the same work is synced next time.
     pub fn sync_failed(&mut self, finished: Finished) {
+        let finished = self.still_owned(finished);
         self.finished.signals.extend(finished.signals);
         self.finished.parked.extend(finished.parked);
+    }
+
+    /// Without what belongs to partitions that were given up meanwhile, even if they are owned
+    /// again: their signals are read anew.
+    fn still_owned(&self, mut finished: Finished) -> Finished {
+        let epochs = std::mem::take(&mut finished.epochs);
+        let owned = |partition: u32| {
+            let state = self.partitions.get(&partition);
+            state.is_some_and(|state| epochs.get(&partition) == Some(&state.epoch))
+        };
+        finished.signals.retain(|at| owned(at.partition));
+        finished.parked.retain(|(partition, _)| owned(*partition));
+        finished
     }
 
     fn frontiers(&mut self) -> BTreeMap<u32, u64> {

@@ -12,6 +12,7 @@ use futures::{FutureExt, future::BoxFuture};
 use metrics::{counter, gauge, histogram};
 use quipu_adapters::{
     clock::Clock,
+    commits::Commits,
     ports::{
         Body, Cache, Committed, Consumer, Durability, EventStore, LogError, Polled, Producer,
         Record, RollupStore, StoreError,
@@ -72,7 +73,10 @@ pub enum RollupError {
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(3);
 
+mod handover;
 mod parking;
+
+use handover::Leaving;
 
 type BatchResult = (Vec<(CounterKey, Option<Rolled>)>, Duration);
 type SyncResult = (Finished, Result<Durability, StoreError>);
@@ -90,6 +94,8 @@ struct Worker<K, L, E, R, C> {
     /// Counters failed since the last sync began. A store that stopped for good says so at a sync.
     failing: bool,
     sync: Option<BoxFuture<'static, SyncResult>>,
+    commits: Commits,
+    leaving: Leaving,
 }
 
 /// Runs the role until `shutdown` resolves, then finishes what is under way within a bound.
@@ -124,6 +130,8 @@ pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cac
         look_for_ripe: true,
         failing: false,
         sync: None,
+        commits: Commits::new("commit signals"),
+        leaving: Leaving::default(),
     };
     tokio::select! {
         () = sweep.run() => unreachable!("the sweep goes on for ever"),
@@ -156,11 +164,14 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
         self.refresh_closed();
         loop {
-            let may_start = self.batch.is_none() && self.look_for_ripe;
+            self.commits.start(&mut self.consumer);
+            self.hand_back();
+            let may_start = self.batch.is_none() && self.look_for_ripe && self.leaving.is_empty();
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
                 result = or_never(&mut self.batch) => self.on_batch(result),
                 result = or_never(&mut self.sync) => self.on_synced(result).await?,
+                committed = self.commits.done() => drop(committed?),
                 () = tokio::time::sleep_until(self.next_batch_at), if may_start => self.start_batch(),
                 _ = syncs.tick(), if self.sync.is_none() => self.start_sync(),
                 Ok(()) = watermarks.changed() => self.refresh_closed(),
@@ -180,10 +191,8 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
                 }
                 self.load_parked().await;
             }
-            Ok(Polled::Revoked(partitions)) => {
-                self.drain().await?;
-                self.machine.revoke(&partitions);
-            }
+            Ok(Polled::Revoked(partitions)) => self.leaving.add(partitions),
+            Ok(Polled::Lost(partitions)) => self.on_lost(&partitions),
             Ok(Polled::Records { partition, records }) => {
                 self.on_signals(partition, records);
                 self.park_overflow().await;
@@ -307,7 +316,8 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         match result {
             Ok(Durability::Durable) => {
                 let durable = self.machine.on_durable(finished);
-                self.commit(durable).await
+                self.commit(durable).await;
+                Ok(())
             }
             Ok(Durability::Lost) => {
                 counter!(names::REWINDS).increment(1);
@@ -327,29 +337,20 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         }
     }
 
-    async fn commit(&mut self, durable: Durable) -> Result<(), RollupError> {
+    async fn commit(&mut self, durable: Durable) {
         let frontier = |next_offset| Committed {
             next_offset,
             effective_time: Micros::MIN,
         };
-        let commits = durable
-            .commits
-            .into_iter()
-            .map(|(id, next)| (id, frontier(next)))
-            .collect();
-        match self.consumer.commit(commits).await {
-            Ok(()) => {}
-            // The next commit passes these too.
-            Err(error @ LogError::Unavailable(_)) => tracing::warn!(%error, "could not commit"),
-            Err(error) => return Err(error.into()),
-        }
+        let commits = durable.commits.into_iter();
+        self.commits
+            .add(commits.map(|(id, next)| (id, frontier(next))));
         for (partition, rows) in durable.unpark {
             if let Err(error) = self.ports.stores.rollups.unpark(partition, rows).await {
                 // A row that stays costs one more rollup after the next start.
                 tracing::warn!(%error, "could not remove parked signals");
             }
         }
-        Ok(())
     }
 
     async fn drain(&mut self) -> Result<(), RollupError> {
@@ -366,6 +367,12 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
             let result = or_never(&mut self.sync).await;
             self.on_synced(result).await?;
         }
-        Ok(())
+        loop {
+            self.commits.start(&mut self.consumer);
+            if self.commits.is_empty() {
+                return Ok(());
+            }
+            self.commits.done().await?;
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A log that has stopped for good, and stores that do not get on.
 
+use futures::{FutureExt, future::BoxFuture};
 use quipu_adapters::{
     clock::Clock,
     memory::{MemoryEventStore, MemoryLog},
@@ -76,8 +77,8 @@ impl Consumer for Garbage {
         Ok(Polled::Records { partition, records })
     }
 
-    async fn commit(&mut self, _: Vec<(u32, Committed)>) -> Result<(), LogError> {
-        Ok(())
+    fn commit(&mut self, _: Vec<(u32, Committed)>) -> BoxFuture<'static, Result<(), LogError>> {
+        future::ready(Ok(())).boxed()
     }
 
     fn seek(&mut self, _: u32, _: u64) {}

@@ -4,6 +4,7 @@
 #[cfg(feature = "cluster")]
 pub mod cassandra;
 pub mod clock;
+pub mod commits;
 pub mod embedded;
 #[cfg(feature = "cluster")]
 pub mod kafka;

@@ -20,13 +20,22 @@ impl Backoff {
 
     /// Waits before the next attempt.
     pub async fn wait(&mut self, error: &impl Display) {
-        let pause = Self::pause(self.attempt);
+        self.failed(error);
+        tokio::time::sleep(self.last_pause()).await;
+    }
+
+    /// Notes an attempt that failed, for callers that wait in their own way.
+    pub fn failed(&mut self, error: &impl Display) {
         self.attempt += 1;
         if self.attempt.is_power_of_two() {
-            let (what, attempt) = (self.what, self.attempt);
+            let (what, attempt, pause) = (self.what, self.attempt, self.last_pause());
             tracing::warn!(%error, attempt, ?pause, "could not {what}; trying again");
         }
-        tokio::time::sleep(pause).await;
+    }
+
+    /// How long to wait after the last attempt that failed.
+    pub fn last_pause(&self) -> Duration {
+        Self::pause(self.attempt.saturating_sub(1))
     }
 
     /// How long to wait after this many attempts have failed before.

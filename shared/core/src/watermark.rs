@@ -17,6 +17,14 @@ impl Watermarks {
         }
     }
 
+    /// Adds a partition that was registered, with its initial effective time, unless it is known.
+    /// Says whether it was new.
+    pub fn register(&mut self, partition: u32, initial: Micros) -> bool {
+        let known = self.partitions.len();
+        self.partitions.entry(partition).or_insert(initial);
+        self.partitions.len() > known
+    }
+
     /// Takes a published watermark, and says whether it moved its partition. Older truths change
     /// nothing, so a zombie's does no harm; a partition that is not registered is not known here.
     pub fn advance(&mut self, partition: u32, watermark: Micros) -> bool {

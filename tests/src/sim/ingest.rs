@@ -125,6 +125,8 @@ impl Ingest {
                 }
                 self.prepare_slices().await;
             }
+            // The simulated log never takes a partition away before it is drained.
+            Some(Polled::Lost(partitions)) => unreachable!("{partitions:?} were lost"),
             Some(Polled::Revoked(partitions)) => {
                 self.drain().await;
                 for partition in partitions {
@@ -285,7 +287,7 @@ impl Ingest {
         self.consumer.commit(&frontiers).await;
         for (partition, frontier) in frontiers {
             self.sim.lock().check_frontier(partition, frontier);
-            self.sim.board.publish(partition, frontier.effective_time);
+            self.sim.board.publish(partition, frontier);
         }
     }
 

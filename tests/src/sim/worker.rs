@@ -143,6 +143,8 @@ impl Worker {
                 }
                 self.load_parked().await;
             }
+            // The simulated log never takes a partition away before it is drained.
+            Some(Polled::Lost(partitions)) => unreachable!("{partitions:?} were lost"),
             Some(Polled::Revoked(partitions)) => {
                 self.drain().await;
                 self.machine.revoke(&partitions);

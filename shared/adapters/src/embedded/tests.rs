@@ -91,7 +91,7 @@ async fn watermarks_start_from_what_ingest_committed() {
     let watermarks = node.watermarks().subscribe().borrow().clone();
     let expected = [(0, later), (1, START), (2, START), (3, START)];
     assert_eq!(watermarks.iter().collect::<Vec<_>>(), expected);
-    node.watermarks().publish(1, later);
+    node.watermarks().publish(1, frontier);
     assert_ne!(
         *node.watermarks().subscribe().borrow(),
         watermarks,

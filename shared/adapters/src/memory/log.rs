@@ -14,6 +14,7 @@ use crate::{
         Stamp, Topic,
     },
 };
+use futures::{FutureExt, future::BoxFuture};
 use quipu_core::time::Micros;
 use std::{
     collections::HashMap,
@@ -246,18 +247,25 @@ impl Consumer for MemoryConsumer {
         }
     }
 
-    async fn commit(&mut self, frontiers: Vec<(u32, Committed)>) -> Result<(), LogError> {
-        let mut state = lock(&self.log.state);
-        if state.owners.get(&self.topic) != Some(&self.owner) {
-            return Ok(());
-        }
-        for (partition, committed) in frontiers {
-            let stored = state.partitions.get_mut(&(self.topic, partition));
-            stored
-                .expect("only partitions of the topic are committed")
-                .committed = committed;
-        }
-        Ok(())
+    fn commit(
+        &mut self,
+        frontiers: Vec<(u32, Committed)>,
+    ) -> BoxFuture<'static, Result<(), LogError>> {
+        let (log, topic, owner) = (self.log.clone(), self.topic, self.owner);
+        let commit = async move {
+            let mut state = lock(&log.state);
+            if state.owners.get(&topic) != Some(&owner) {
+                return Ok(());
+            }
+            for (partition, committed) in frontiers {
+                let stored = state.partitions.get_mut(&(topic, partition));
+                stored
+                    .expect("only partitions of the topic are committed")
+                    .committed = committed;
+            }
+            Ok(())
+        };
+        commit.boxed()
     }
 
     fn seek(&mut self, partition: u32, next_offset: u64) {

@@ -1,6 +1,7 @@
 //! The log: topics of partitions, offsets and append times; consumers with committed frontiers.
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use quipu_core::time::Micros;
 
 /// The topics that Quipu uses.
@@ -102,8 +103,11 @@ pub struct Assignment {
 pub enum Polled {
     /// Partitions were assigned.
     Assigned(Vec<Assignment>),
-    /// Partitions are about to be taken away: finish what is under way, commit, let go.
+    /// Partitions are about to be taken away, and bring nothing more: finish what is under way,
+    /// commit, and [`Consumer::release`] them. The other partitions go on meanwhile.
     Revoked(Vec<u32>),
+    /// Partitions are gone, and others may own them already: drop what is under way for them.
+    Lost(Vec<u32>),
     /// Records of one partition, in the order of offsets; never empty.
     Records {
         /// The partition.
@@ -159,11 +163,18 @@ pub trait Consumer: Send + 'static {
     fn poll(&mut self) -> impl Future<Output = Result<Polled, LogError>> + Send;
 
     /// Commits frontiers, by partition. They need not be durable when this resolves, but each is
-    /// durable only after everything appended before it.
+    /// durable only after everything appended before it. Does nothing until it is polled, and
+    /// records can be polled meanwhile.
     fn commit(
         &mut self,
         frontiers: Vec<(u32, Committed)>,
-    ) -> impl Future<Output = Result<(), LogError>> + Send;
+    ) -> BoxFuture<'static, Result<(), LogError>>;
+
+    /// Hands revoked partitions back: somebody else reads them from what was committed. Logs
+    /// without groups never revoke, and have nothing to do here.
+    fn release(&mut self, partitions: Vec<u32>) {
+        drop(partitions);
+    }
 
     /// Goes on reading a partition at an offset, after writes were lost (R11).
     fn seek(&mut self, partition: u32, next_offset: u64);

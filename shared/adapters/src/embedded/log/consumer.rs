@@ -8,6 +8,7 @@ use super::{
     topic::records_from,
 };
 use crate::ports::{Assignment, Committed, Consumer, LogError, Polled, Record, Topic};
+use futures::{FutureExt, future::BoxFuture};
 use std::{collections::VecDeque, fmt, sync::Arc};
 use tokio::sync::watch;
 
@@ -167,7 +168,10 @@ impl Consumer for EmbeddedConsumer {
         }
     }
 
-    async fn commit(&mut self, frontiers: Vec<(u32, Committed)>) -> Result<(), LogError> {
+    fn commit(
+        &mut self,
+        frontiers: Vec<(u32, Committed)>,
+    ) -> BoxFuture<'static, Result<(), LogError>> {
         let count = self.log.store.topic(self.topic).tails.len();
         let known = frontiers
             .iter()
@@ -183,7 +187,8 @@ impl Consumer for EmbeddedConsumer {
                 frontier,
             )
         });
-        self.log.commit(keyed.collect()).await
+        let (log, keyed) = (self.log.clone(), keyed.collect());
+        async move { log.commit(keyed).await }.boxed()
     }
 
     fn seek(&mut self, partition: u32, next_offset: u64) {
