@@ -3,12 +3,15 @@
 mod bad_input;
 mod client;
 mod crash;
+mod deploy;
 mod docs;
+mod files;
 mod fuzz;
 mod http;
 mod import;
 mod judge;
 mod ledger;
+mod observed;
 mod policy;
 mod process;
 mod serve;
