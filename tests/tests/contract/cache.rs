@@ -11,9 +11,15 @@ run_against!(
     ],
     [
         an_older_checkpoint_is_never_set,
-        the_newest_of_racing_checkpoints_stays
+        the_newest_of_racing_checkpoints_stays,
+        every_value_comes_back_as_it_was_set,
+        many_are_set_and_read_at_once
     ]
 );
+
+#[cfg(feature = "cluster")]
+#[path = "redis.rs"]
+mod redis;
 
 async fn set<C: Cache>(cache: &C, checkpoint: Checkpoint) -> Option<Checkpoint> {
     cache
@@ -40,17 +46,12 @@ async fn an_older_checkpoint_is_never_set<C: Cache>(cache: C) {
 async fn the_newest_of_racing_checkpoints_stays<C: Cache>(cache: C) {
     let set = |start: i64| {
         let cache = cache.clone();
-        move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .build()
-                .expect("built");
+        async move {
             for step in 0..300 {
                 let time = (start + step * 7) % 1_000;
                 let checkpoints = vec![(counter("a"), checkpoint(0, time.into(), time))];
-                runtime
-                    .block_on(cache.set_if_newer(checkpoints))
-                    .expect("set");
-                let seen = runtime.block_on(cache.get(&counter("a"))).expect("read");
+                cache.set_if_newer(checkpoints).await.expect("set");
+                let seen = cache.get(&counter("a")).await.expect("read");
                 assert!(
                     seen.is_some_and(|seen| seen.last_rollup.get() >= time),
                     "it went back"
@@ -58,9 +59,46 @@ async fn the_newest_of_racing_checkpoints_stays<C: Cache>(cache: C) {
             }
         }
     };
-    let threads: Vec<_> = (0..4).map(|n| std::thread::spawn(set(n * 250))).collect();
-    for thread in threads {
-        thread.join().expect("no thread saw the cache go back");
+    let racing: Vec<_> = (0..4).map(|n| tokio::spawn(set(n * 250))).collect();
+    for one in racing {
+        one.await.expect("nobody saw the cache go back");
+    }
+}
+
+async fn every_value_comes_back_as_it_was_set<C: Cache>(cache: C) {
+    let extremes = [
+        ("a", checkpoint(0, i128::MAX, i64::MIN)),
+        ("a{b}c", checkpoint(2_047, i128::MIN, i64::MAX)),
+        ("\u{1f9ee}\n:\"", checkpoint(7, -1, -1)),
+        // Two that a number of 53 bits takes for one.
+        ("d", checkpoint(1, 1, 1_700_000_000_000_001)),
+        ("d", checkpoint(1, 2, 1_700_000_000_000_002)),
+        ("d", checkpoint(1, 1, 1_700_000_000_000_001)),
+    ];
+    for (name, checkpoint) in extremes {
+        let checkpoints = vec![(counter(name), checkpoint)];
+        cache.set_if_newer(checkpoints).await.expect("set");
+    }
+    for (name, checkpoint) in &extremes[..3] {
+        let found = cache.get(&counter(name)).await.expect("read");
+        assert_eq!(found, Some(*checkpoint), "{name:?}");
+    }
+    let found = cache.get(&counter("d")).await.expect("read");
+    assert_eq!(found, Some(extremes[4].1));
+}
+
+async fn many_are_set_and_read_at_once<C: Cache>(cache: C) {
+    let names: Vec<_> = (0..2_000).map(|n| counter(&format!("c{n}"))).collect();
+    let numbered = || names.iter().cloned().zip(1..);
+    let checkpoints = numbered().map(|(name, n)| (name, checkpoint(0, n.into(), n)));
+    cache
+        .set_if_newer(checkpoints.collect())
+        .await
+        .expect("set");
+    let reads = names.iter().map(|name| cache.get(name));
+    let read = futures::future::try_join_all(reads).await.expect("read");
+    for ((name, n), found) in numbered().zip(read) {
+        assert_eq!(found, Some(checkpoint(0, n.into(), n)), "{name:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Stores to test, and values to put into them.
 
+#[cfg(feature = "cluster")]
+use quipu_adapters::redis::{RedisCache, RedisSettings};
 use quipu_adapters::{
     embedded::{Dataset, EmbeddedCache, EmbeddedEventStore, EmbeddedRollupStore},
     memory::{MemoryCache, MemoryEventStore, MemoryRollupStore},
@@ -59,6 +61,42 @@ pub(crate) fn memory_cache(_: &Path) -> MemoryCache {
 
 pub(crate) fn embedded_cache(_: &Path) -> EmbeddedCache {
     EmbeddedCache::default()
+}
+
+/// Where the tests find Redis.
+#[cfg(feature = "cluster")]
+pub(crate) fn redis_address() -> String {
+    std::env::var("QUIPU_TEST_REDIS").unwrap_or_else(|_| "127.0.0.1:16379".to_owned())
+}
+
+/// A cache on a real Redis, with keys of its own.
+#[cfg(feature = "cluster")]
+pub(crate) async fn redis_cache(settings: RedisSettings) -> RedisCache {
+    let cache = RedisCache::connect(&settings).expect("the settings can be");
+    let waits = std::iter::repeat_n(Duration::from_millis(20), 100);
+    for wait in waits {
+        if cache.ping().await.is_ok() {
+            return cache;
+        }
+        tokio::time::sleep(wait).await;
+    }
+    panic!(
+        "no Redis answers at {}: start the stack: scripts/stack up",
+        settings.address
+    );
+}
+
+/// Settings for a Redis that others use too: a prefix of the test's own, and short lives.
+#[cfg(feature = "cluster")]
+pub(crate) fn redis_settings(address: String) -> RedisSettings {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    RedisSettings {
+        address,
+        key_prefix: format!("quipu-test-{}-{number}", std::process::id()),
+        ttl: Duration::from_mins(5),
+        ..RedisSettings::default()
+    }
 }
 
 pub(crate) fn counter(name: &str) -> CounterKey {
