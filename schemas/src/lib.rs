@@ -5,6 +5,7 @@ pub mod event;
 pub mod namespace;
 pub mod signal;
 pub mod timestamp;
+pub mod watermark;
 
 pub use quipu::v1;
 

@@ -1,0 +1,172 @@
+//! What foreign producers write, and what is wrong with topics.
+
+use super::{OnKafka, TOPICS, admin_client, open, raw, registry, settings};
+use crate::log::{append, assigned, read_to_end, record, values};
+use quipu_adapters::{
+    kafka::{KafkaConsumer, KafkaProducer, admin},
+    ports::{Body, LogError, Producer, Stamp, Topic},
+};
+use rdkafka::{
+    admin::{AdminOptions, AlterConfig, ResourceSpecifier},
+    message::{Header, OwnedHeaders},
+    producer::{BaseProducer, BaseRecord, Producer as _},
+};
+use std::time::Duration;
+
+const WAIT: Duration = Duration::from_secs(10);
+
+fn transactional(log: &OnKafka) -> BaseProducer {
+    let mut config = raw();
+    config.set("transactional.id", &log.settings.topics.events);
+    config.create().expect("a client")
+}
+
+#[tokio::test]
+async fn aborted_records_are_never_seen_and_committed_ones_are() {
+    let (log, _keep) = open().await;
+    let producer = transactional(&log);
+    let topic = &log.settings.topics.events;
+    let send = |value: &str| {
+        let next = BaseRecord::<(), str>::to(topic).partition(0).payload(value);
+        producer
+            .send(next)
+            .map_err(|(error, _)| error)
+            .expect("sent");
+    };
+    producer.init_transactions(WAIT).expect("begun");
+    producer.begin_transaction().expect("begun");
+    ["x", "y"].map(send);
+    producer.flush(WAIT).expect("flushed");
+    producer.abort_transaction(WAIT).expect("aborted");
+    producer.begin_transaction().expect("begun");
+    ["a", "b"].map(send);
+    producer.commit_transaction(WAIT).expect("committed");
+    append(&log, vec![record(0, "c")]).await;
+    let mut consumer = log.join(topic).await;
+    assigned(&mut consumer).await;
+    let read = read_to_end(&mut consumer, &[0]).await;
+    assert_eq!(values(&read[&0]), ["a", "b", "c"]);
+    let offsets: Vec<u64> = read[&0].iter().map(|record| record.offset).collect();
+    assert_eq!(offsets, [3, 4, 6], "markers and aborted records leave gaps");
+}
+
+#[tokio::test]
+async fn a_null_value_of_somebody_else_is_an_empty_record_and_no_tick() {
+    let (log, _keep) = open().await;
+    let topic = &log.settings.topics.events;
+    let producer: BaseProducer = raw().create().expect("a client");
+    let headers = OwnedHeaders::new().insert(Header {
+        key: "h",
+        value: Some("1"),
+    });
+    let next = BaseRecord::<(), ()>::to(topic)
+        .partition(0)
+        .headers(headers);
+    producer
+        .send(next)
+        .map_err(|(error, _)| error)
+        .expect("sent");
+    producer.flush(WAIT).expect("flushed");
+    let mut consumer = log.join(topic).await;
+    assigned(&mut consumer).await;
+    let read = read_to_end(&mut consumer, &[0]).await;
+    let Body::Data { value, headers } = &read[&0][0].body else {
+        panic!("{read:?}")
+    };
+    assert!(value.is_empty());
+    assert_eq!(headers[0].0, "h");
+}
+
+async fn stamp_by_producers(topic: &str) {
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic));
+    let change = change.set("message.timestamp.type", "CreateTime");
+    let altered = admin_client().alter_configs([&change], &AdminOptions::new());
+    altered.await.expect("altered")[0]
+        .as_ref()
+        .expect("altered");
+    // Brokers take a moment to hear of it.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_topic_that_producers_stamp_is_refused_by_consumer_producer_and_check() {
+    let (log, _keep) = open().await;
+    let topic = log.settings.topics.events.clone();
+    let mut running = log.join(&topic).await;
+    assigned(&mut running).await;
+    stamp_by_producers(&topic).await;
+    let fix = "message.timestamp.type=LogAppendTime";
+    let refused = KafkaConsumer::events(log.settings.clone(), "other", log.registry.subscribe());
+    let refused = refused
+        .await
+        .expect_err("the topic has the wrong stamps")
+        .to_string();
+    assert!(refused.contains(fix), "{refused}");
+    let appended = log
+        .producer
+        .append(Topic::Events, vec![record(0, "a")])
+        .await;
+    let refused = appended.expect_err("its time is worthless").to_string();
+    assert!(refused.contains(fix), "{refused}");
+    let read = read_to_end(&mut running, &[0]).await;
+    assert!(matches!(read[&0][0].stamp, Stamp::Producer(_)), "{read:?}");
+    let found = admin::check(&log.settings, &log.registry.subscribe(), 2).await;
+    let found = found.expect("checked");
+    assert!(found.len() == 1 && found[0].fix.contains(fix), "{found:?}");
+}
+
+#[tokio::test]
+async fn setup_makes_what_is_missing_once_and_check_finds_nothing_wrong_with_it() {
+    let (log, _keep) = open().await;
+    let again = admin::setup(&log.settings, TOPICS).await.expect("set up");
+    assert_eq!(again, Vec::<String>::new());
+    let check = || async {
+        let found = admin::check(&log.settings, &log.registry.subscribe(), 2).await;
+        found.expect("checked")
+    };
+    assert_eq!(check().await, []);
+    admin::add_partitions(&log.settings, 3)
+        .await
+        .expect("added");
+    admin::add_partitions(&log.settings, 3)
+        .await
+        .expect("they are there");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let found = check().await;
+    assert!(found[0].problem.contains("[2]"), "{found:?}");
+    assert_eq!(
+        log.producer.partitions(Topic::Events),
+        2,
+        "only registered ones are used"
+    );
+}
+
+#[tokio::test]
+async fn topics_that_are_missing_are_told_with_the_fix() {
+    let settings = settings();
+    let connected = KafkaProducer::connect(settings.clone(), registry(2).subscribe()).await;
+    let refused = connected.expect_err("it has no topics").to_string();
+    assert!(refused.contains("quipu admin setup"), "{refused}");
+    let found = admin::check(&settings, &registry(2).subscribe(), 2).await;
+    assert_eq!(found.expect("checked").len(), 4);
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_large_is_refused_before_anything_is_appended() {
+    let (log, _keep) = open().await;
+    let limit = log.settings.max_record_bytes;
+    let large = "x".repeat(limit + 1);
+    let records = vec![record(0, "small"), record(0, &large)];
+    let refused = log.producer.append(Topic::Events, records).await;
+    assert!(
+        matches!(refused, Err(LogError::TooLarge { bytes, limit: l }) if bytes == limit + 1 && l == limit),
+        "{refused:?}"
+    );
+    let largest = "x".repeat(limit);
+    append(&log, vec![record(0, &largest)]).await;
+    let letter = log
+        .producer
+        .append(Topic::DeadLetters, vec![record(0, &large)])
+        .await;
+    letter.expect("a dead letter has room for its headers");
+}
