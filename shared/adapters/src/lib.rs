@@ -5,6 +5,7 @@
 pub mod cassandra;
 pub mod clock;
 pub mod commits;
+pub mod config;
 pub mod embedded;
 #[cfg(feature = "cluster")]
 pub mod kafka;
