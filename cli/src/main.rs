@@ -1,5 +1,6 @@
 //! The `quipu` binary: reads the command line, runs one command, and ends with its exit code.
 
+mod allocator;
 mod args;
 mod args_import;
 mod client;
@@ -21,6 +22,9 @@ use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     start_logging(default_level(&cli));
+    if matches!(cli.command, Command::Serve(_) | Command::Demo(_)) {
+        allocator::settle();
+    }
     let json = wants_json(&cli.command);
     match run(cli.command) {
         Ok(exit) => exit.into(),

@@ -51,7 +51,7 @@ const MOST_SLICES_AT_ONCE: usize = 1_000;
 
 /// Rows take three to four times this in memory before they are written out, and several such
 /// tables may wait to be. Larger ones save compactions, and cost memory under load.
-const MEMTABLE_BYTES: u64 = 8 << 20;
+const MEMTABLE_BYTES: u64 = 4 << 20;
 const MEMTABLES_A_COMPACTION: u8 = 4;
 const TABLE_BYTES: u64 = 32 << 20;
 

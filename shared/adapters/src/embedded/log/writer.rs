@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A group takes no more requests once it has this many bytes.
-const GROUP_BYTES: usize = 4 << 20;
+const GROUP_BYTES: usize = 1 << 20;
 
 /// What a batch takes in memory besides its key and value, roughly. An idle log holds nothing but ticks.
 const BATCH_OVERHEAD: u64 = 64;
