@@ -40,17 +40,20 @@ install_packages() {
   fi
 }
 
-# Prints the class path of the server $1 in version $2. Maven fetches the jars once, into ~/.m2.
+# Prints the class path of the server $1 in version $2. Maven fetches the jars once, into ~/.m2, and
+# every stack of this checkout uses them.
 class_path() {
-  local file="$dir/$1/classpath-$2"
+  local cache="$root/target/stack-jars" log="$dir/$1/maven.log"
+  local file="$cache/$1-$2"
   if ! [[ -s $file ]] || ! all_exist "$file"; then
     echo "$1: fetching version $2 with Maven" >&2
+    mkdir -p "$cache" "$dir/$1"
     if ! mvn -q -B -f "$root/scripts/stack.d/pom.xml" -P"$1" -Dserver.version="$2" \
-      dependency:build-classpath -DincludeScope=runtime -Dmdep.outputFile="$file" \
-      >"$dir/$1/maven.log" 2>&1; then
-      tail -n 15 "$dir/$1/maven.log" >&2
-      fail "Maven could not fetch $1 $2; its output is in $dir/$1/maven.log"
+      dependency:build-classpath -DincludeScope=runtime -Dmdep.outputFile="$file.$$" >"$log" 2>&1; then
+      tail -n 15 "$log" >&2
+      fail "Maven could not fetch $1 $2; its output is in $log"
     fi
+    mv "$file.$$" "$file" # as a whole: another stack may be starting
   fi
   cat "$file"
 }

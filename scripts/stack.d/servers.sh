@@ -77,7 +77,6 @@ kafka_tool() {
   if [[ " $* " != *" --bootstrap-server"* ]]; then
     server=(--bootstrap-server "$(address kafka)")
   fi
-  mkdir -p "$dir/kafka"
   install_packages
   find_java
   jars=$(class_path kafka "$KAFKA_VERSION")
