@@ -2,8 +2,15 @@
 //! share their settings, and nothing in them may name what is not there.
 
 use crate::files::{read, root};
+use quipu_adapters::config::{Sources, keys, variable};
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
 
 #[derive(Deserialize)]
 struct Compose {
@@ -25,7 +32,7 @@ struct Service {
     volumes: Vec<String>,
     #[serde(default)]
     depends_on: DependsOn,
-    healthcheck: Option<serde_json::Value>,
+    healthcheck: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -178,20 +185,31 @@ fn cassandra_has_the_same_settings_in_compose_and_in_the_script() {
             assert_eq!(in_script.get(key), Some(value), "{key}");
         }
     }
-    #[derive(Deserialize)]
-    struct Node {
-        commitlog_sync: String,
-        commitlog_sync_period: String,
-        commitlog_compression: Option<serde_json::Value>,
-    }
-    let node: Node =
+    let node: BTreeMap<String, Value> =
         serde_saphyr::from_str(&read("deploy/cassandra/cassandra.yaml")).expect("YAML");
     // What the wait for a durable row is measured for (R11).
-    assert_eq!(
-        (&*node.commitlog_sync, &*node.commitlog_sync_period),
-        ("periodic", "1000ms")
-    );
-    assert!(node.commitlog_compression.is_none());
+    assert_eq!(node["commitlog_sync"], "periodic");
+    assert_eq!(node["commitlog_sync_period"], "1000ms");
+    assert!(!node.contains_key("commitlog_compression"));
+}
+
+#[test]
+fn the_roles_get_settings_that_exist_and_are_allowed() {
+    let known: BTreeSet<_> = keys().iter().map(|key| variable(&key.path)).collect();
+    let services = compose().services;
+    for role in ["gateway", "ingest", "rollup-worker", "setup"] {
+        let environment = &services[role].environment;
+        assert!(!environment.is_empty(), "{role} has no settings");
+        for name in environment.keys() {
+            assert!(known.contains(name), "{role}: {name} is no setting");
+        }
+        let sources = Sources {
+            environment: environment.clone().into_iter().collect(),
+            ..Sources::default()
+        };
+        let config = sources.load().and_then(|config| config.check());
+        config.unwrap_or_else(|error| panic!("{role}: {error}"));
+    }
 }
 
 #[test]
@@ -288,5 +306,44 @@ fn the_java_example_has_the_client_of_the_broker_that_the_stack_runs() {
         client
             .trim_start()
             .starts_with(&format!("<version>{version}</version>"))
+    );
+}
+
+/// Runs `scripts/stack` on a directory.
+fn stack(command: &str, directory: &Path) -> Output {
+    Command::new(root().join("scripts/stack"))
+        .args([command, "--dir"])
+        .arg(directory)
+        .output()
+        .expect("bash runs it")
+}
+
+#[test]
+fn the_status_of_a_stack_that_does_not_run_is_a_failure() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let status = stack("status", directory.path());
+    let said = String::from_utf8_lossy(&status.stdout);
+    assert_eq!(status.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("not running").count(), 3, "{said}");
+}
+
+#[test]
+fn a_process_that_only_has_the_number_of_one_that_is_gone_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut other = Command::new("sleep").arg("60").spawn().expect("it runs");
+    for service in ["kafka", "cassandra", "redis"] {
+        let place = directory.path().join(service);
+        fs::create_dir(&place).expect("a directory");
+        fs::write(place.join("pid"), other.id().to_string()).expect("it can be written");
+    }
+    let down = stack("down", directory.path());
+    let said = String::from_utf8_lossy(&down.stdout);
+    let lives = other.try_wait().expect("it is a child").is_none();
+    other.kill().expect("it is a child");
+    other.wait().expect("it is a child");
+    assert!(lives, "{said}");
+    assert!(
+        down.status.success() && said.contains("nothing runs"),
+        "{said}"
     );
 }
