@@ -4,14 +4,33 @@ use crate::files::{read, root};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, env, fs, process::Command};
 
-/// The names that the roles declare.
+/// The names that are declared anywhere: `const NAME: &str = "quipu_...";`.
 fn metrics() -> BTreeSet<String> {
-    let files = ["gateway", "ingest", "rollup-worker"].map(|role| format!("{role}/src/metrics.rs"));
-    let text = files.map(|file| read(&file)).join("");
-    let quoted = text.split('"').filter(|word| word.starts_with("quipu_"));
-    let names: BTreeSet<_> = quoted.map(str::to_owned).collect();
+    let mut directories = ["gateway", "ingest", "rollup-worker", "shared/adapters"]
+        .map(|part| root().join(part).join("src"))
+        .to_vec();
+    let mut names = BTreeSet::new();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                names.extend(declared_in(&fs::read_to_string(path).expect("text")));
+            }
+        }
+    }
     assert!(names.len() > 20, "{names:?}");
     names
+}
+
+fn declared_in(source: &str) -> BTreeSet<String> {
+    let values = source.split(": &str =").skip(1);
+    let quoted = values.filter_map(|value| value.trim_start().strip_prefix('"'));
+    quoted
+        .filter(|text| text.starts_with("quipu_"))
+        .map(|text| text.split('"').next().expect("a part").to_owned())
+        .collect()
 }
 
 /// Every word `quipu_...` of a text.
