@@ -5,27 +5,22 @@ use crate::files::{read, root};
 use quipu_adapters::config::{Sources, keys, variable};
 use serde::Deserialize;
 use serde_json::Value;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Deserialize)]
-struct Compose {
-    services: BTreeMap<String, Service>,
+pub(crate) struct Compose {
+    pub(crate) services: BTreeMap<String, Service>,
     volumes: BTreeMap<String, Option<()>>,
 }
 
 #[derive(Deserialize)]
-struct Service {
+pub(crate) struct Service {
     #[serde(default)]
     image: String,
     #[serde(default)]
     command: String,
     #[serde(default)]
-    environment: BTreeMap<String, String>,
+    pub(crate) environment: BTreeMap<String, String>,
     #[serde(default)]
     ports: Vec<String>,
     #[serde(default)]
@@ -49,12 +44,12 @@ struct Condition {
     condition: String,
 }
 
-fn compose() -> Compose {
+pub(crate) fn compose() -> Compose {
     serde_saphyr::from_str(&read("docker-compose.yml")).expect("docker-compose.yml is YAML")
 }
 
 /// Lines `KEY=VALUE`, as in `.env` and in Java's properties.
-fn settings(path: &str) -> BTreeMap<String, String> {
+pub(crate) fn settings(path: &str) -> BTreeMap<String, String> {
     let text = read(path);
     let lines = text
         .lines()
@@ -306,44 +301,5 @@ fn the_java_example_has_the_client_of_the_broker_that_the_stack_runs() {
         client
             .trim_start()
             .starts_with(&format!("<version>{version}</version>"))
-    );
-}
-
-/// Runs `scripts/stack` on a directory.
-fn stack(command: &str, directory: &Path) -> Output {
-    Command::new(root().join("scripts/stack"))
-        .args([command, "--dir"])
-        .arg(directory)
-        .output()
-        .expect("bash runs it")
-}
-
-#[test]
-fn the_status_of_a_stack_that_does_not_run_is_a_failure() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let status = stack("status", directory.path());
-    let said = String::from_utf8_lossy(&status.stdout);
-    assert_eq!(status.status.code(), Some(1), "{said}");
-    assert_eq!(said.matches("not running").count(), 3, "{said}");
-}
-
-#[test]
-fn a_process_that_only_has_the_number_of_one_that_is_gone_is_left_alone() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut other = Command::new("sleep").arg("60").spawn().expect("it runs");
-    for service in ["kafka", "cassandra", "redis"] {
-        let place = directory.path().join(service);
-        fs::create_dir(&place).expect("a directory");
-        fs::write(place.join("pid"), other.id().to_string()).expect("it can be written");
-    }
-    let down = stack("down", directory.path());
-    let said = String::from_utf8_lossy(&down.stdout);
-    let lives = other.try_wait().expect("it is a child").is_none();
-    other.kill().expect("it is a child");
-    other.wait().expect("it is a child");
-    assert!(lives, "{said}");
-    assert!(
-        down.status.success() && said.contains("nothing runs"),
-        "{said}"
     );
 }

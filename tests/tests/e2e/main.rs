@@ -15,3 +15,4 @@ mod observed;
 mod policy;
 mod process;
 mod serve;
+mod stack;
