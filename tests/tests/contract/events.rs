@@ -26,6 +26,10 @@ run_against!(
         tokens_with_zero_bytes_stay_apart,
         a_look_up_finds_one_identity_only,
         a_sync_after_writes_is_durable,
+    ],
+    cluster [
+        cassandra = crate::cassandra::events,
+        cassandra_in_event_buckets = crate::cassandra::events_in_event_buckets,
     ]
 );
 

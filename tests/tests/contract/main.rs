@@ -1,8 +1,13 @@
 //! What every implementation of a port must do. One suite, run against each of them.
 
 /// Runs tests, which are functions of the thing under test, against implementations, which are
-/// functions of a directory that is theirs alone.
+/// functions of a directory that is theirs alone; and with the feature `cluster` against real
+/// ones, which are futures of the thing and of what must live as long as it.
 macro_rules! run_against {
+    ($local:tt, $tests:tt, cluster [$($implementation:ident = $open:path),+ $(,)?] $(,)?) => {
+        run_against!($local, $tests);
+        $(run_against!(@cluster $implementation, $open, $tests);)+
+    };
     ([$($implementation:ident = $make:path),+ $(,)?], $tests:tt) => {
         $(run_against!(@one $implementation, $make, $tests);)+
     };
@@ -15,11 +20,25 @@ macro_rules! run_against {
             })+
         }
     };
+    (@cluster $implementation:ident, $open:path, [$($test:ident),+ $(,)?]) => {
+        #[cfg(feature = "cluster")]
+        mod $implementation {
+            $(#[tokio::test]
+            async fn $test() {
+                let (store, _keep) = $open().await;
+                super::$test(store).await;
+            })+
+        }
+    };
 }
 
 mod cache;
+#[cfg(feature = "cluster")]
+mod cassandra;
 mod events;
 mod fixtures;
+#[cfg(feature = "cluster")]
+mod kafka;
 mod log;
 mod model;
 mod rollups;

@@ -19,6 +19,9 @@ run_against!(
         a_later_write_stays_parked,
         parked_signals_come_in_pages_of_one_partition,
         a_sync_after_writes_is_durable,
+    ],
+    cluster [
+        cassandra = crate::cassandra::rollups,
     ]
 );
 

@@ -23,6 +23,10 @@ run_against!(
         a_dropped_slice_is_gone_and_its_rows_are_skipped,
         a_slice_dropped_before_it_existed_stays_dropped,
         counters_of_a_slice_come_in_pages,
+    ],
+    cluster [
+        cassandra = crate::cassandra::events,
+        cassandra_in_event_buckets = crate::cassandra::events_in_event_buckets,
     ]
 );
 

@@ -1,0 +1,241 @@
+//! The rollup store: a row for each counter, and the signals that were parked.
+
+mod cell;
+mod parked;
+
+use super::{
+    connection::Cassandra,
+    durable::Writes,
+    error::{CassandraError, Failure, unreadable},
+    events::namespace_id,
+};
+use crate::ports::{Durability, Parked, RollupRow, RollupStore, StoreError};
+use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
+use parked::ParkedStatements;
+use quipu_core::{checkpoint::Checkpoint, event::CounterKey, time::Micros};
+use scylla::{
+    response::PagingState,
+    serialize::row::SerializeRow,
+    statement::{
+        batch::{Batch, BatchStatement, BatchType},
+        prepared::PreparedStatement,
+    },
+};
+use std::{fmt, sync::Arc};
+
+/// Statements of one call under way at once. The connection bounds those of all calls.
+const AT_ONCE: usize = 64;
+
+/// Rows that a batch over several counters may have: with the longest names, 30 KB, and the server
+/// refuses batches above 50.
+const BATCH_ROWS: usize = 25;
+
+/// Checkpoints in Cassandra. Cheap to clone; clones are one user, who is told once of writes that
+/// were lost. Who must be told apart opens a store of its own.
+#[derive(Clone)]
+pub struct CassandraRollupStore {
+    cassandra: Cassandra,
+    statements: Arc<Statements>,
+    writes: Writes,
+}
+
+struct Statements {
+    load: PreparedStatement,
+    put: BatchStatement,
+    note: BatchStatement,
+    parked: ParkedStatements,
+}
+
+impl fmt::Debug for CassandraRollupStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CassandraRollupStore")
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cassandra {
+    /// Opens the rollup store, which setup must have made.
+    ///
+    /// # Errors
+    /// When the cluster could lose acknowledged writes unseen (the text names the setting), or
+    /// when the store fails.
+    pub async fn rollups(&self) -> Result<CassandraRollupStore, CassandraError> {
+        let load = "SELECT checkpoint, last_write FROM {ks}.rollups \
+                    WHERE namespace_id = ? AND counter_name = ?";
+        let put = "UPDATE {ks}.rollups USING TIMESTAMP ? SET checkpoint = ? \
+                   WHERE namespace_id = ? AND counter_name = ?";
+        let note = "UPDATE {ks}.rollups USING TIMESTAMP ? SET last_write = ? \
+                    WHERE namespace_id = ? AND counter_name = ?";
+        let statements = Statements {
+            load: self.prepare(load).await?,
+            put: BatchStatement::PreparedStatement(self.prepare(put).await?),
+            note: BatchStatement::PreparedStatement(self.prepare(note).await?),
+            parked: ParkedStatements::prepare(self).await?,
+        };
+        Ok(CassandraRollupStore {
+            cassandra: self.clone(),
+            statements: Arc::new(statements),
+            writes: Writes::new(self.durable().await?),
+        })
+    }
+
+    /// Runs writes in unlogged batches, many at once.
+    fn write_all<'a, V: SerializeRow + Sync>(
+        &'a self,
+        statement: &'a BatchStatement,
+        rows: &'a [V],
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        let written = rows.chunks(BATCH_ROWS).map(move |rows| async move {
+            let statements = vec![statement.clone(); rows.len()];
+            let mut batch = Batch::new_with_statements(BatchType::Unlogged, statements);
+            batch.set_is_idempotent(true);
+            self.write_batch(&batch, rows).await
+        });
+        stream::iter(written)
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .boxed()
+    }
+}
+
+fn decode_checkpoint(cell: &[u8]) -> Result<Checkpoint, Failure> {
+    cell::decode(cell).map_err(|error| unreadable("a checkpoint", &error))
+}
+
+/// Reads the checkpoint of one counter.
+#[derive(Clone)]
+pub(super) struct CheckpointOf(PreparedStatement);
+
+impl CheckpointOf {
+    pub(super) async fn prepare(cassandra: &Cassandra) -> Result<Self, Failure> {
+        let select = "SELECT checkpoint FROM {ks}.rollups \
+                      WHERE namespace_id = ? AND counter_name = ?";
+        Ok(Self(cassandra.prepare(select).await?))
+    }
+
+    pub(super) async fn read(
+        &self,
+        cassandra: &Cassandra,
+        counter: &CounterKey,
+    ) -> Result<Option<Checkpoint>, Failure> {
+        let values = (namespace_id(counter.namespace), counter.name.as_str());
+        let (rows, _) = cassandra
+            .page(&self.0, values, PagingState::start())
+            .await?;
+        let row = rows
+            .maybe_first_row::<(Option<&[u8]>,)>()
+            .map_err(|error| unreadable("a checkpoint", &error))?;
+        let cell = row.and_then(|(cell,)| cell);
+        cell.map(decode_checkpoint).transpose()
+    }
+}
+
+impl CassandraRollupStore {
+    fn load_all<'a>(
+        &'a self,
+        counters: &'a [CounterKey],
+    ) -> BoxFuture<'a, Result<Vec<RollupRow>, Failure>> {
+        let loads = counters.iter().map(|counter| self.load_one(counter));
+        stream::iter(loads).buffered(AT_ONCE).try_collect().boxed()
+    }
+
+    async fn load_one(&self, counter: &CounterKey) -> Result<RollupRow, Failure> {
+        let values = (namespace_id(counter.namespace), counter.name.as_str());
+        let statement = &self.statements.load;
+        let (rows, _) = self
+            .cassandra
+            .page(statement, values, PagingState::start())
+            .await?;
+        let row = rows
+            .maybe_first_row::<(Option<&[u8]>, Option<i64>)>()
+            .map_err(|error| unreadable("a rollup", &error))?;
+        let Some((cell, last_write)) = row else {
+            return Ok(RollupRow::default());
+        };
+        Ok(RollupRow {
+            checkpoint: cell.map(decode_checkpoint).transpose()?,
+            last_write: last_write.map(Micros::new),
+        })
+    }
+}
+
+impl RollupStore for CassandraRollupStore {
+    /// A checkpoint that is read counts as written at the moment of the read: its write may have
+    /// timed out and been applied, so that a sync must cover it (R17).
+    async fn load(&self, counters: &[CounterKey]) -> Result<Vec<RollupRow>, StoreError> {
+        let read = self.writes.begin();
+        let rows = self.load_all(counters).await?;
+        if rows.iter().any(|row| row.checkpoint.is_some()) {
+            self.writes.acknowledged(&read);
+        }
+        Ok(rows)
+    }
+
+    async fn put(&self, checkpoints: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {
+        let write = self.writes.begin();
+        let rows: Vec<_> = checkpoints
+            .iter()
+            .map(|(counter, checkpoint)| {
+                let (id, name) = (namespace_id(counter.namespace), counter.name.as_str());
+                let cell = cell::encode(checkpoint);
+                (checkpoint.write_timestamp(), cell, id, name)
+            })
+            .collect();
+        self.cassandra
+            .write_all(&self.statements.put, &rows)
+            .await?;
+        self.writes.acknowledged(&write);
+        Ok(())
+    }
+
+    async fn note_writes(&self, writes: Vec<(CounterKey, Micros)>) -> Result<(), StoreError> {
+        let write = self.writes.begin();
+        let rows: Vec<_> = writes
+            .iter()
+            .map(|(counter, last_write)| {
+                let (id, name) = (namespace_id(counter.namespace), counter.name.as_str());
+                (
+                    cell::write_timestamp(*last_write),
+                    last_write.get(),
+                    id,
+                    name,
+                )
+            })
+            .collect();
+        self.cassandra
+            .write_all(&self.statements.note, &rows)
+            .await?;
+        self.writes.acknowledged(&write);
+        Ok(())
+    }
+
+    async fn park(&self, partition: u32, signals: Vec<Parked>) -> Result<(), StoreError> {
+        let write = self.writes.begin();
+        let parked = &self.statements.parked;
+        parked.park(&self.cassandra, partition, &signals).await?;
+        self.writes.acknowledged(&write);
+        Ok(())
+    }
+
+    async fn parked(
+        &self,
+        partition: u32,
+        after: Option<&CounterKey>,
+        limit: usize,
+    ) -> Result<Vec<Parked>, StoreError> {
+        let parked = &self.statements.parked;
+        Ok(parked
+            .list(&self.cassandra, partition, after, limit)
+            .await?)
+    }
+
+    async fn unpark(&self, partition: u32, finished: Vec<Parked>) -> Result<(), StoreError> {
+        // A deletion that is lost costs one rollup more, so no sync has to cover it.
+        let parked = &self.statements.parked;
+        Ok(parked.unpark(&self.cassandra, partition, &finished).await?)
+    }
+
+    async fn sync(&self) -> Result<Durability, StoreError> {
+        self.writes.sync().await
+    }
+}
