@@ -151,11 +151,12 @@ async fn malformed_json_is_refused_with_line_and_column() {
         "{\"delta\": 1} x",
         "{\"delta\": 1",
     ] {
-        for (method, path) in [
-            ("POST", path("counters/a:add")),
-            ("PUT", "/v1/namespaces/web".to_owned()),
+        let document = body.replace("\"delta\": 1", "\"namespace\": \"web\"");
+        for (method, path, body) in [
+            ("POST", path("counters/a:add"), body.to_owned()),
+            ("PUT", "/v1/namespaces/web".to_owned(), document),
         ] {
-            let answer = send(&world, method, &path, body).await;
+            let answer = send(&world, method, &path, body.clone()).await;
             assert_eq!(
                 answer.error(),
                 (400, "INVALID_ARGUMENT", "MALFORMED_JSON"),
