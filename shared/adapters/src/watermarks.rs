@@ -32,7 +32,9 @@ impl WatermarkBoard {
     /// Adds partitions that were registered, each with its initial effective time (R12).
     pub fn register(&self, partitions: impl IntoIterator<Item = (u32, Micros)>) {
         self.watermarks.send_if_modified(|known| {
-            let new = partitions.into_iter().map(|(id, at)| known.register(id, at));
+            let new = partitions
+                .into_iter()
+                .map(|(id, at)| known.register(id, at));
             new.fold(false, |any, new| any | new)
         });
     }
@@ -119,7 +121,10 @@ mod tests {
         followed.mark_unchanged();
         board.release();
         assert_eq!(board.low(), Micros::new(20));
-        assert!(followed.has_changed().expect("the board lives"), "whoever waits is told");
+        assert!(
+            followed.has_changed().expect("the board lives"),
+            "whoever waits is told"
+        );
     }
 
     #[test]

@@ -12,15 +12,19 @@ use quipu_adapters::{
 use quipu_core::time::Micros;
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-const START: Micros = Micros::new(1_000_000_000);
+pub(crate) const START: Micros = Micros::new(1_000_000_000);
 
-/// A log of two partitions whose clock the test sets.
-trait LogUnderTest {
+/// A log of two partitions that were registered at [`START`].
+pub(crate) trait LogUnderTest {
     type Producer: Producer;
     type Consumer: Consumer;
+    async fn producer(&self) -> Self::Producer;
+    async fn consumer(&self) -> Self::Consumer;
+}
+
+/// A log whose clock the test sets.
+trait Clocked: LogUnderTest {
     fn clock(&self) -> &ManualClock;
-    fn producer(&self) -> Self::Producer;
-    fn consumer(&self) -> Self::Consumer;
 }
 
 struct InMemory(MemoryLog, ManualClock);
@@ -30,19 +34,21 @@ fn memory_log(_: &Path) -> InMemory {
     InMemory(MemoryLog::new(clock, 2), hands)
 }
 
+impl Clocked for InMemory {
+    fn clock(&self) -> &ManualClock {
+        &self.1
+    }
+}
+
 impl LogUnderTest for InMemory {
     type Producer = MemoryLog;
     type Consumer = MemoryConsumer;
 
-    fn clock(&self) -> &ManualClock {
-        &self.1
-    }
-
-    fn producer(&self) -> MemoryLog {
+    async fn producer(&self) -> MemoryLog {
         self.0.clone()
     }
 
-    fn consumer(&self) -> MemoryConsumer {
+    async fn consumer(&self) -> MemoryConsumer {
         self.0.consumer(Topic::Events)
     }
 }
@@ -65,19 +71,21 @@ fn embedded_log(directory: &Path) -> OnDisk {
     )
 }
 
+impl Clocked for OnDisk {
+    fn clock(&self) -> &ManualClock {
+        &self.1
+    }
+}
+
 impl LogUnderTest for OnDisk {
     type Producer = EmbeddedProducer;
     type Consumer = EmbeddedConsumer;
 
-    fn clock(&self) -> &ManualClock {
-        &self.1
-    }
-
-    fn producer(&self) -> EmbeddedProducer {
+    async fn producer(&self) -> EmbeddedProducer {
         self.0.producer()
     }
 
-    fn consumer(&self) -> EmbeddedConsumer {
+    async fn consumer(&self) -> EmbeddedConsumer {
         self.0.consumer(Topic::Events, "test")
     }
 }
@@ -88,34 +96,46 @@ run_against!(
         a_new_consumer_is_given_every_partition_from_its_beginning,
         records_come_back_as_they_were_appended,
         the_end_is_told_each_time_it_is_reached,
-        append_times_never_go_back,
         a_consumer_starts_where_the_last_one_committed,
         a_seek_reads_again,
         a_paused_partition_waits_while_others_go_on,
         a_poll_waits_for_the_next_append,
-    ]
+    ],
+    cluster[kafka = crate::kafka::open],
 );
 
-fn record(partition: u32, value: &str) -> NewRecord {
+mod clocked {
+    run_against!(
+        [
+            memory = super::super::memory_log,
+            embedded = super::super::embedded_log
+        ],
+        [append_times_never_go_back]
+    );
+    use super::append_times_never_go_back;
+}
+
+pub(crate) fn record(partition: u32, value: &str) -> NewRecord {
     NewRecord {
         partition,
         body: Body::value(value.to_owned()),
     }
 }
 
-async fn append<L: LogUnderTest>(log: &L, records: Vec<NewRecord>) -> Vec<Appended> {
+pub(crate) async fn append<L: LogUnderTest>(log: &L, records: Vec<NewRecord>) -> Vec<Appended> {
     log.producer()
+        .await
         .append(Topic::Events, records)
         .await
         .expect("appended")
 }
 
-async fn poll<C: Consumer>(consumer: &mut C) -> Polled {
+pub(crate) async fn poll<C: Consumer>(consumer: &mut C) -> Polled {
     let polled = tokio::time::timeout(Duration::from_secs(10), consumer.poll()).await;
     polled.expect("something to know").expect("polled")
 }
 
-async fn assigned<C: Consumer>(consumer: &mut C) -> BTreeMap<u32, Committed> {
+pub(crate) async fn assigned<C: Consumer>(consumer: &mut C) -> BTreeMap<u32, Committed> {
     match poll(consumer).await {
         Polled::Assigned(partitions) => partitions
             .into_iter()
@@ -126,7 +146,7 @@ async fn assigned<C: Consumer>(consumer: &mut C) -> BTreeMap<u32, Committed> {
 }
 
 /// Polls until it has read these partitions to their ends.
-async fn read_to_end<C: Consumer>(
+pub(crate) async fn read_to_end<C: Consumer>(
     consumer: &mut C,
     partitions: &[u32],
 ) -> BTreeMap<u32, Vec<Record>> {
@@ -148,7 +168,7 @@ async fn read_to_end<C: Consumer>(
     read
 }
 
-fn values(records: &[Record]) -> Vec<String> {
+pub(crate) fn values(records: &[Record]) -> Vec<String> {
     let value = |record: &Record| match &record.body {
         Body::Data { value, .. } => String::from_utf8_lossy(value).into_owned(),
         Body::Tick => "tick".to_owned(),
@@ -157,8 +177,8 @@ fn values(records: &[Record]) -> Vec<String> {
 }
 
 async fn a_new_consumer_is_given_every_partition_from_its_beginning<L: LogUnderTest>(log: L) {
-    assert_eq!(log.producer().partitions(Topic::Events), 2);
-    let starts = assigned(&mut log.consumer()).await;
+    assert_eq!(log.producer().await.partitions(Topic::Events), 2);
+    let starts = assigned(&mut log.consumer().await).await;
     let beginning = Committed {
         next_offset: 0,
         effective_time: START,
@@ -185,7 +205,7 @@ async fn records_come_back_as_they_were_appended<L: LogUnderTest>(log: L) {
     let appended = append(&log, records.clone()).await;
     assert_eq!(appended.len(), records.len());
     assert!(appended[0].offset < appended[2].offset, "offsets rise");
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     assigned(&mut consumer).await;
     let read = read_to_end(&mut consumer, &[0, 1]).await;
     for (record, appended) in records.into_iter().zip(appended) {
@@ -208,7 +228,7 @@ async fn records_come_back_as_they_were_appended<L: LogUnderTest>(log: L) {
 }
 
 async fn the_end_is_told_each_time_it_is_reached<L: LogUnderTest>(log: L) {
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     assigned(&mut consumer).await;
     assert!(read_to_end(&mut consumer, &[0, 1]).await.is_empty());
     for value in ["a", "b"] {
@@ -220,7 +240,7 @@ async fn the_end_is_told_each_time_it_is_reached<L: LogUnderTest>(log: L) {
     assert!(more.is_err(), "{more:?} came, though nothing happened");
 }
 
-async fn append_times_never_go_back<L: LogUnderTest>(log: L) {
+async fn append_times_never_go_back<L: Clocked>(log: L) {
     log.clock().advance(Duration::from_secs(1));
     let first = append(&log, vec![record(0, "a"), record(0, "b")]).await;
     assert_eq!(first[0].append_time, START + Duration::from_secs(1));
@@ -231,7 +251,7 @@ async fn append_times_never_go_back<L: LogUnderTest>(log: L) {
 
 async fn a_consumer_starts_where_the_last_one_committed<L: LogUnderTest>(log: L) {
     let appended = append(&log, ["a", "b", "c"].map(|value| record(0, value)).to_vec()).await;
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     assigned(&mut consumer).await;
     read_to_end(&mut consumer, &[0, 1]).await;
     let frontier = Committed {
@@ -243,7 +263,7 @@ async fn a_consumer_starts_where_the_last_one_committed<L: LogUnderTest>(log: L)
         .await
         .expect("committed");
     drop(consumer);
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     let starts = assigned(&mut consumer).await;
     assert_eq!(starts[&0], frontier);
     assert_eq!(starts[&1].next_offset, 0);
@@ -253,7 +273,7 @@ async fn a_consumer_starts_where_the_last_one_committed<L: LogUnderTest>(log: L)
 
 async fn a_seek_reads_again<L: LogUnderTest>(log: L) {
     let appended = append(&log, ["a", "b", "c"].map(|value| record(1, value)).to_vec()).await;
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     assigned(&mut consumer).await;
     read_to_end(&mut consumer, &[0, 1]).await;
     consumer.seek(1, appended[1].offset);
@@ -262,7 +282,7 @@ async fn a_seek_reads_again<L: LogUnderTest>(log: L) {
 }
 
 async fn a_paused_partition_waits_while_others_go_on<L: LogUnderTest>(log: L) {
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     assigned(&mut consumer).await;
     read_to_end(&mut consumer, &[0, 1]).await;
     consumer.pause(0);
@@ -276,7 +296,7 @@ async fn a_paused_partition_waits_while_others_go_on<L: LogUnderTest>(log: L) {
 }
 
 async fn a_poll_waits_for_the_next_append<L: LogUnderTest>(log: L) {
-    let mut consumer = log.consumer();
+    let mut consumer = log.consumer().await;
     assigned(&mut consumer).await;
     read_to_end(&mut consumer, &[0, 1]).await;
     // A poll that was given up loses nothing.

@@ -211,21 +211,19 @@ impl Consumer for KafkaConsumer {
         &mut self,
         frontiers: Vec<(u32, Committed)>,
     ) -> BoxFuture<'static, Result<(), LogError>> {
-        let (client, topic) = (self.client.clone(), Arc::clone(&self.topic));
+        // A commit must not keep a consumer in its group that is gone.
+        let client = self.client.as_ref().map(Arc::downgrade);
+        let topic = Arc::clone(&self.topic);
+        let work = move || {
+            let client = client.and_then(|client| client.upgrade());
+            let client = client.ok_or("the consumer has left its group".to_owned())?;
+            commit(&client, &topic, &frontiers).map_err(|error| error.to_string())
+        };
         let commit = async move {
             // Asynchronous commits tell nobody whether they succeeded.
-            let work = move || {
-                commit(
-                    &client.expect("it lives until the drop"),
-                    &topic,
-                    &frontiers,
-                )
-            };
             let committed = tokio::task::spawn_blocking(work).await;
-            let committed = committed.map_err(|error| error.to_string());
-            committed
-                .and_then(|result| result.map_err(|error| error.to_string()))
-                .map_err(|error| LogError::Unavailable(format!("the commit failed: {error}")))
+            let committed = committed.unwrap_or_else(|error| Err(error.to_string()));
+            committed.map_err(|error| LogError::Unavailable(format!("the commit failed: {error}")))
         };
         commit.boxed()
     }

@@ -97,6 +97,16 @@ impl KafkaProducer {
         &self.shared.settings
     }
 
+    /// Resolves once the cluster answers.
+    ///
+    /// # Errors
+    /// When it does not, or the events topic is missing.
+    pub async fn ping(&self) -> Result<(), LogError> {
+        let (client, topics) = (self.shared.client(), self.shared.settings.topics.clone());
+        let asked = blocking(move || partitions(&client, &topics.events));
+        asked.await.map(drop)
+    }
+
     /// Appends records to a topic by name, and resolves once all are acknowledged.
     pub(super) async fn send_all(
         &self,

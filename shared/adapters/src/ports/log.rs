@@ -104,7 +104,7 @@ pub enum Polled {
     /// Partitions were assigned.
     Assigned(Vec<Assignment>),
     /// Partitions are about to be taken away, and bring nothing more: finish what is under way,
-    /// commit, and [`Consumer::release`] them. The other partitions go on meanwhile.
+    /// commit, and [`Consumer::release`] them. What was read of the others goes on meanwhile.
     Revoked(Vec<u32>),
     /// Partitions are gone, and others may own them already: drop what is under way for them.
     Lost(Vec<u32>),

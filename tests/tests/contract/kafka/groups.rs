@@ -16,7 +16,7 @@ async fn revoked(consumer: &mut KafkaConsumer) -> u32 {
 }
 
 #[tokio::test]
-async fn a_revoked_partition_changes_hands_once_it_is_finished_and_the_kept_one_goes_on() {
+async fn a_revoked_partition_changes_hands_once_it_is_finished_and_then_the_kept_one_goes_on() {
     let (log, _keep) = open().await;
     let both = || {
         ["a", "b"]
@@ -33,16 +33,6 @@ async fn a_revoked_partition_changes_hands_once_it_is_finished_and_the_kept_one_
     let moving = revoked(&mut first).await;
     let kept = 1 - moving;
     append(&log, vec![record(0, "during"), record(1, "during")]).await;
-    let read = read_to_end(&mut first, &[kept]).await;
-    assert_eq!(
-        values(&read[&kept]),
-        ["during"],
-        "the kept partition goes on"
-    );
-    assert!(
-        !read.contains_key(&moving),
-        "the revoked one brings nothing more"
-    );
     let early = tokio::time::timeout(Duration::from_millis(500), second.poll()).await;
     assert!(
         early.is_err(),
@@ -55,11 +45,14 @@ async fn a_revoked_partition_changes_hands_once_it_is_finished_and_the_kept_one_
         .await
         .expect("committed");
     first.release(vec![moving]);
-    // Both have to be polled: the group hears of the release by the first.
-    let (starts, ()) = tokio::join!(assigned(&mut second), async {
-        let quiet = tokio::time::timeout(Duration::from_secs(3), first.poll()).await;
-        assert!(quiet.is_err(), "{quiet:?} came");
-    });
+    // The client reads nothing while a revocation is unanswered; then the kept one goes on.
+    let read = read_to_end(&mut first, &[kept]).await;
+    assert_eq!(values(&read[&kept]), ["during"]);
+    assert!(
+        !read.contains_key(&moving),
+        "the revoked one brings nothing more"
+    );
+    let starts = assigned(&mut second).await;
     assert_eq!(starts.into_iter().collect::<Vec<_>>(), [(moving, frontier)]);
     let read = read_to_end(&mut second, &[moving]).await;
     assert_eq!(values(&read[&moving]), ["b", "during"]);

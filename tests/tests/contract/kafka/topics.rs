@@ -35,11 +35,11 @@ async fn aborted_records_are_never_seen_and_committed_ones_are() {
     };
     producer.init_transactions(WAIT).expect("begun");
     producer.begin_transaction().expect("begun");
-    ["x", "y"].map(send);
+    ["x", "y"].into_iter().for_each(send);
     producer.flush(WAIT).expect("flushed");
     producer.abort_transaction(WAIT).expect("aborted");
     producer.begin_transaction().expect("begun");
-    ["a", "b"].map(send);
+    ["a", "b"].into_iter().for_each(send);
     producer.commit_transaction(WAIT).expect("committed");
     append(&log, vec![record(0, "c")]).await;
     let mut consumer = log.join(topic).await;
@@ -94,6 +94,7 @@ async fn a_topic_that_producers_stamp_is_refused_by_consumer_producer_and_check(
     let topic = log.settings.topics.events.clone();
     let mut running = log.join(&topic).await;
     assigned(&mut running).await;
+    read_to_end(&mut running, &[0, 1]).await;
     stamp_by_producers(&topic).await;
     let fix = "message.timestamp.type=LogAppendTime";
     let refused = KafkaConsumer::events(log.settings.clone(), "other", log.registry.subscribe());

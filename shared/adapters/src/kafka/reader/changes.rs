@@ -1,5 +1,6 @@
 //! Changes of the group: partitions come, are handed back once the role has finished them, or are
-//! gone.
+//! gone. While a revocation is unanswered librdkafka fetches nothing of the other partitions
+//! either, so the role answers soon; what was read before goes on.
 
 use super::{Delivered, Position, RETRY, Reader};
 use crate::{
