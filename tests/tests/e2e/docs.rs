@@ -103,7 +103,7 @@ fn every_command_of_the_api_page_answers_as_the_page_says() {
     let mut run = 0;
     for (number, (language, block)) in blocks.iter().enumerate() {
         let needs_grpcurl = block.contains("grpcurl") && !is_installed("grpcurl");
-        if language != "sh" || needs_grpcurl {
+        if language != "sh" || needs_grpcurl || block == functions {
             continue;
         }
         run += 1;
