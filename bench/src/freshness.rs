@@ -8,10 +8,10 @@ use crate::{
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
-const COUNTERS: u64 = 10_000;
-const PER_SECOND: u64 = 5_000;
+pub(crate) const COUNTERS: u64 = 10_000;
+pub(crate) const PER_SECOND: u64 = 5_000;
 const ADDERS: u64 = 16;
-const PROBES: u64 = 32;
+pub(crate) const PROBES: u64 = 32;
 const ACCEPT_LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn measure(place: &Place, lasts: Duration) -> Result<(), Failure> {
@@ -78,7 +78,7 @@ async fn keep_adding(mut client: Client, adder: u64, until: Instant) -> Result<(
 }
 
 /// Adds, then reads until the count is complete through the add.
-async fn keep_probing(
+pub(crate) async fn keep_probing(
     mut client: Client,
     probe: u64,
     until: Instant,

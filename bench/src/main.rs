@@ -1,12 +1,15 @@
-//! `quipu-bench`: what an event, a call and a counter cost, measured on the release binary of the
-//! one-process server, with PostgreSQL beside it in the same run.
+//! `quipu-bench`: what an event, a call and a counter cost, measured on the release binary, with a
+//! peer beside it in the same run.
 
 mod adds;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod freshness;
 mod gets;
 mod http;
 mod imports;
 mod peers;
+mod process;
 mod report;
 mod restarts;
 mod server;
@@ -14,10 +17,11 @@ mod server;
 use clap::{Parser, ValueEnum};
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-/// Measures the one-process server. Build it first: `cargo build --release`
+/// Measures the one-process server, or the distributed system. Build what is measured first:
+/// `cargo build --release`, with `--features cluster` for the distributed system
 #[derive(Debug, Parser)]
 struct Args {
-    /// What to measure, in this order; everything when left out
+    /// What to measure, in this order; everything of the one-process server when left out
     #[arg(value_enum)]
     what: Vec<Subject>,
     /// The release binary of the server
@@ -32,6 +36,15 @@ struct Args {
     /// Rows of the imported file
     #[arg(long, default_value_t = 2_000_000)]
     rows: u64,
+    /// Events that are drained
+    #[cfg(feature = "cluster")]
+    #[arg(long, default_value_t = 2_000_000)]
+    events: u64,
+    /// The directory of a stack that runs already, as given to `scripts/stack --dir`; left out, one
+    /// is started for the measurement and ended after it
+    #[cfg(feature = "cluster")]
+    #[arg(long)]
+    stack: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,6 +59,13 @@ enum Subject {
     Freshness,
     /// Memory with 1,000,000 counters, bytes on disk, and restart with 10,000,000 events
     Scale,
+    /// Events that wait in Kafka, until they are durable and until all counts are exact; counter
+    /// columns of Cassandra beside it
+    #[cfg(feature = "cluster")]
+    Drain,
+    /// From an acknowledgement until the count is complete, in the distributed system
+    #[cfg(feature = "cluster")]
+    ClusterFreshness,
 }
 
 fn main() -> ExitCode {
@@ -88,6 +108,20 @@ fn measure(args: &Args) -> Result<(), http::Failure> {
             Subject::Get => gets::measure(&place, lasts)?,
             Subject::Freshness => freshness::measure(&place, lasts)?,
             Subject::Scale => restarts::measure(&place)?,
+            #[cfg(feature = "cluster")]
+            Subject::Drain => {
+                let cluster =
+                    cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
+                for shape in cluster::SHAPES {
+                    cluster.drain(args.events, shape)?;
+                }
+            }
+            #[cfg(feature = "cluster")]
+            Subject::ClusterFreshness => {
+                let cluster =
+                    cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
+                cluster.freshness(lasts)?;
+            }
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The server under test: the real binary as a process of its own.
 
+use crate::process;
 use std::{
     fs,
     io::{self, BufRead, BufReader},
@@ -32,38 +33,13 @@ impl Place {
 
     /// Starts the server and waits until it says where it serves.
     pub(crate) fn serve(&self) -> io::Result<Server> {
-        let began = Instant::now();
-        let mut process = Command::new(&self.quipu)
-            .args([
-                "serve",
-                "--http",
-                "127.0.0.1:0",
-                "--grpc",
-                "127.0.0.1:0",
-                "--data",
-            ])
+        let mut command = Command::new(&self.quipu);
+        command
+            .args(["serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"])
+            .arg("--data")
             .arg(self.data())
-            .env("QUIPU_LOG", "warn")
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let out = process.stdout.take().expect("it was piped");
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
-        let started_in = began.elapsed();
-        let address = line
-            .split("http://")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next());
-        let Some(address) = address else {
-            return Err(io::Error::other(format!(
-                "the server did not say where it serves: {line}"
-            )));
-        };
-        Ok(Server {
-            process,
-            http: address.to_owned(),
-            started_in,
-        })
+            .env("QUIPU_LOG", "warn");
+        Server::start(&mut command)
     }
 
     /// Runs a client verb against a server, and returns its standard output.
@@ -85,37 +61,48 @@ impl Place {
 }
 
 impl Server {
+    /// Starts a process that serves, and waits until its first line says where.
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
+        let began = Instant::now();
+        let mut process = command.stdout(Stdio::piped()).spawn()?;
+        let out = process.stdout.take().expect("it was piped");
+        // From here on it is killed whatever happens.
+        let mut server = Self {
+            process,
+            http: String::new(),
+            started_in: Duration::ZERO,
+        };
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        server.started_in = began.elapsed();
+        let address = line.split("http://").nth(1);
+        let Some(address) = address.and_then(|rest| rest.split_whitespace().next()) else {
+            let problem = format!("the server did not say where it serves: {line:?}");
+            return Err(io::Error::other(problem));
+        };
+        address.clone_into(&mut server.http);
+        Ok(server)
+    }
+
     /// Kills it the hard way.
     pub(crate) fn kill(mut self) -> io::Result<()> {
         self.process.kill()?;
         self.process.wait().map(drop)
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// CPU time of all its threads so far, in user and kernel mode.
     pub(crate) fn cpu(&self) -> io::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
-        // The command's name, in parentheses, may hold spaces; utime and stime are the 14th and
-        // 15th field, the 12th and 13th behind it, in ticks of 10 ms.
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
-        let total = ticks(11).zip(ticks(12)).map(|(user, system)| user + system);
-        let total = total.ok_or_else(|| io::Error::other("cannot read /proc/PID/stat"))?;
-        Ok(Duration::from_millis(total * 10))
+        process::cpu(self.id())
     }
 
     /// A line of `/proc/PID/status`, in MiB.
     pub(crate) fn memory(&self, field: &str) -> io::Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(field));
-        let kib = line.and_then(|rest| rest.trim_start_matches(':').trim().split(' ').next());
-        let kib = kib.and_then(|kib| kib.parse::<u64>().ok());
-        kib.map(|kib| kib / 1024)
-            .ok_or_else(|| io::Error::other(format!("no {field} in status")))
+        process::memory(self.id(), field)
     }
 }
 

@@ -1,0 +1,62 @@
+//! What processes use between two moments.
+
+use super::{installation::Installation, stack::Stack};
+use crate::{
+    http::{Failure, own_cpu},
+    process, report,
+    server::Server,
+};
+use std::time::Duration;
+
+/// The processes whose CPU time is counted.
+pub(super) struct Processes(Vec<(&'static str, u32)>);
+
+/// CPU time of each process so far, and of this one at the end.
+pub(super) struct Moment(Vec<Duration>);
+
+/// What a role may use at the most.
+const MEMORY_TARGET: &str = "256 MiB";
+
+impl Processes {
+    /// The servers of a stack, and roles.
+    pub(super) fn of(
+        installation: &Installation<'_>,
+        roles: &[(&'static str, &Server)],
+    ) -> Result<Self, Failure> {
+        let stack: &Stack = installation.stack;
+        let mut all = stack.processes()?;
+        all.extend(roles.iter().map(|(name, role)| (*name, role.id())));
+        Ok(Self(all))
+    }
+
+    /// What they have used so far.
+    pub(super) fn now(&self) -> Result<Moment, Failure> {
+        let mut used = Vec::with_capacity(self.0.len() + 1);
+        for (name, id) in &self.0 {
+            let cpu = process::cpu(*id).map_err(|error| format!("{name} ended: {error}"))?;
+            used.push(cpu);
+        }
+        used.push(own_cpu());
+        Ok(Moment(used))
+    }
+
+    /// Prints what each used between two moments for each of `count` things.
+    pub(super) fn report(&self, what: &str, moments: (&Moment, &Moment), count: u64) {
+        let (before, after) = moments;
+        let names = self.0.iter().map(|(name, _)| *name).chain(["this bench"]);
+        for ((name, before), after) in names.zip(&before.0).zip(&after.0) {
+            let used = after.saturating_sub(*before);
+            report::cpu(&format!("CPU, {what}, {name}"), used, count);
+        }
+    }
+}
+
+/// Prints the peak memory of roles.
+pub(super) fn report_memory(roles: &[(&'static str, &Server)]) -> Result<(), Failure> {
+    for (name, role) in roles {
+        let peak = format!("{} MiB", role.memory("VmHWM")?);
+        let target = format!("< {MEMORY_TARGET}");
+        report::figure(&format!("peak memory, {name}"), &peak, &target);
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The distributed system: its roles as processes on real Kafka, Cassandra and Redis.
+
+mod costs;
+mod counts;
+mod drain;
+mod events;
+mod freshness;
+mod installation;
+mod publish;
+mod stack;
+mod watermarks;
+
+use crate::http::Failure;
+use events::Shape;
+use installation::Installation;
+use stack::Stack;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// What is drained: few counters of which some are hot, and many that are all cold.
+pub(crate) const SHAPES: [Shape; 2] = [Shape::Zipf(10_000), Shape::Uniform(1_000_000)];
+
+/// What is measured where.
+pub(crate) struct Cluster {
+    stack: Stack,
+    quipu: PathBuf,
+}
+
+impl Cluster {
+    /// Uses the servers that `scripts/stack` runs in a directory, or starts some below `disk`.
+    pub(crate) fn new(
+        quipu: PathBuf,
+        running: Option<&Path>,
+        disk: &Path,
+    ) -> Result<Self, Failure> {
+        let stack = match running {
+            Some(directory) => Stack::running(directory.to_owned())?,
+            None => Stack::start(disk.join("bench-stack"))?,
+        };
+        Ok(Self { stack, quipu })
+    }
+
+    /// How fast published events are made durable, and how soon all counts are exact.
+    pub(crate) fn drain(&self, events: u64, shape: Shape) -> Result<(), Failure> {
+        let installation = Installation::new(&self.stack, &self.quipu, shape.name());
+        runtime()?.block_on(drain::measure(&installation, events, shape))
+    }
+
+    /// How soon after its acknowledgement an add is counted.
+    pub(crate) fn freshness(&self, lasts: Duration) -> Result<(), Failure> {
+        let installation = Installation::new(&self.stack, &self.quipu, "freshness");
+        runtime()?.block_on(freshness::measure(&installation, lasts))
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}

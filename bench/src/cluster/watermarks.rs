@@ -1,0 +1,61 @@
+//! How far the events topic is decided and durable, as the watermarks topic tells.
+
+use super::installation::Installation;
+use crate::http::Failure;
+use quipu_schemas::watermark;
+use rdkafka::{
+    ClientConfig, Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    metadata::MetadataTopic,
+};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+/// Without a new watermark for this long, something is broken.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Follows the watermarks topic from its beginning.
+pub(super) struct Watermarks(BaseConsumer);
+
+impl Watermarks {
+    pub(super) fn follow(installation: &Installation<'_>) -> Result<Self, Failure> {
+        let consumer: BaseConsumer = ClientConfig::new()
+            .set("bootstrap.servers", &installation.stack.kafka)
+            .set("group.id", installation.topic("bench"))
+            .set("enable.auto.commit", "false")
+            .create()?;
+        let topic = installation.topic("watermarks");
+        let metadata = consumer.fetch_metadata(Some(&topic), PATIENCE)?;
+        let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
+        let mut list = TopicPartitionList::new();
+        for partition in partitions {
+            list.add_partition_offset(&topic, partition.id(), Offset::Beginning)?;
+        }
+        consumer.assign(&list)?;
+        Ok(Self(consumer))
+    }
+
+    /// Returns once every partition is decided up to its end.
+    pub(super) fn wait_until(&self, ends: &BTreeMap<u32, u64>) -> Result<(), Failure> {
+        let mut left = ends.clone();
+        let mut moved = Instant::now();
+        while !left.is_empty() {
+            let Some(polled) = self.0.poll(Duration::from_millis(100)) else {
+                if moved.elapsed() > PATIENCE {
+                    return Err(format!("no watermark covers {left:?} (partition: end)").into());
+                }
+                continue;
+            };
+            moved = Instant::now();
+            let message = polled?;
+            let Some(value) = message.payload() else {
+                continue;
+            };
+            let watermark = watermark::decode(value)?;
+            left.retain(|id, end| *id != watermark.partition || watermark.next_offset < *end);
+        }
+        Ok(())
+    }
+}
