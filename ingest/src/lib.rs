@@ -7,6 +7,7 @@ pub mod batch;
 pub mod machine;
 pub mod metrics;
 mod process;
+pub mod refusals;
 mod run;
 pub mod ticks;
 

@@ -1,7 +1,11 @@
 //! The ingest machine: every decision of the role, without IO. Time, policy and records come in
 //! as values; the driver in `run.rs` and a simulator run the same code.
 
-use crate::batch::{Batch, DeadLetter, DecidedRange};
+use crate::{
+    batch::{Batch, DeadLetter, DecidedRange},
+    refusals::{NearlyAllRefused, RecentVerdicts},
+};
+use bytes::Bytes;
 use quipu_adapters::ports::{Assignment, Body, Committed, Record, Stamp};
 use quipu_core::{
     clock_guard::ClockGuard,
@@ -11,7 +15,7 @@ use quipu_core::{
     policy::{PolicyBook, Refusal},
     time::Micros,
 };
-use quipu_schemas::event::{self, CheckedEvent};
+use quipu_schemas::event::{self, CheckedEvent, EventError};
 use std::collections::BTreeMap;
 
 /// Why a partition cannot go on deciding yet. Stopping is not deciding (R3, R5).
@@ -36,6 +40,9 @@ pub enum Stall {
         /// The record's effective time.
         effective: Micros,
     },
+    /// Nearly everything before was refused. Only an operator can mend that.
+    #[error("{}% of the last records were refused, the last as {}", .0.percent, .0.reason)]
+    NearlyAllRefused(NearlyAllRefused),
 }
 
 /// A partition that stopped before the record at `offset`: read from there again later.
@@ -62,22 +69,27 @@ struct Partition {
     effective: EffectiveTime,
     ledger: OffsetLedger<Micros>,
     epoch: u64,
+    verdicts: RecentVerdicts,
 }
 
 /// The state of all partitions that this ingest owns.
 #[derive(Debug)]
 pub struct Machine {
     topic: String,
+    most_refused_percent: u32,
     partitions: BTreeMap<u32, Partition>,
     /// Partitions taken over so far.
     epochs: u64,
 }
 
 impl Machine {
-    /// A machine that owns nothing yet and reads `topic`.
-    pub fn new(topic: &str) -> Self {
+    /// A machine that owns nothing yet and reads `topic`. It stops before a record when more than
+    /// `most_refused_percent` of those before were refused as no events of this topic; 100 for
+    /// never.
+    pub fn new(topic: &str, most_refused_percent: u32) -> Self {
         Self {
             topic: topic.to_owned(),
+            most_refused_percent,
             partitions: BTreeMap::new(),
             epochs: 0,
         }
@@ -94,6 +106,7 @@ impl Machine {
             effective: EffectiveTime::resume(effective_time),
             ledger: OffsetLedger::new(next_offset, effective_time),
             epoch: self.epochs,
+            verdicts: RecentVerdicts::new(self.most_refused_percent),
         };
         self.partitions.insert(assignment.partition, partition);
     }
@@ -131,7 +144,11 @@ impl Machine {
         let mut next = first;
         let mut stalled = Ok(());
         for record in records {
-            if let Err(reason) = may_decide(present, state.effective.get(), record.stamp) {
+            let allowed = match state.verdicts.too_many() {
+                Some(refused) => Err(Stall::NearlyAllRefused(refused)),
+                None => may_decide(present, state.effective.get(), record.stamp),
+            };
+            if let Err(reason) = allowed {
                 stalled = Err(Stalled {
                     offset: record.offset,
                     reason,
@@ -188,6 +205,7 @@ impl Machine {
                 effective: EffectiveTime::resume(effective_time),
                 ledger: OffsetLedger::new(next_offset, effective_time),
                 epoch: self.epochs,
+                verdicts: RecentVerdicts::new(self.most_refused_percent),
             };
             positions.push((*partition, next_offset));
         }
@@ -248,20 +266,21 @@ fn decide_one(
         (Stamp::Producer(time), Body::Tick | Body::Data { .. }) => {
             (time, Err(Refusal::NotLogStamped))
         }
-        (Stamp::Log(append_time), Body::Data { value, .. }) => {
+        (Stamp::Log(append_time), Body::Data { value, headers }) => {
             let effective_time = state.effective.observe(append_time);
             let source = LogPosition {
                 effective_time,
                 partition,
                 offset: record.offset,
             };
-            let event = event::decode(value).map_err(Refusal::from);
+            let event = decode(value, headers).map_err(Refusal::from);
             (
                 append_time,
                 event.and_then(|event| judge(topic, policy, source, event)),
             )
         }
     };
+    state.verdicts.note(verdict.as_ref().err());
     match verdict {
         Ok(row) => batch.accept(row),
         Err(refusal) => batch.dead_letters.push(DeadLetter {
@@ -271,6 +290,17 @@ fn decide_one(
             refusal,
             body: record.body,
         }),
+    }
+}
+
+/// Protobuf, unless a header says that it is JSON.
+fn decode(value: &[u8], headers: &[(String, Bytes)]) -> Result<CheckedEvent, EventError> {
+    let content_type = headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    match content_type {
+        Some((_, value_type)) if event::is_json(value_type) => event::decode_json(value),
+        _ => event::decode(value),
     }
 }
 

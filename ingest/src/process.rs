@@ -1,6 +1,10 @@
 //! Makes a decided batch durable: rows and dead letters, then the durable frontier, then signals.
 
-use crate::{batch::Batch, batch::DecidedRange, metrics as names};
+use crate::{
+    batch::{Batch, DecidedRange},
+    metrics as names,
+    refusals::NearlyAllRefused,
+};
 use metrics::{counter, histogram};
 use quipu_adapters::{
     ports::{Body, Durability, EventStore, LogError, NewRecord, Producer, StoreError, Topic},
@@ -20,6 +24,22 @@ pub enum IngestError {
     /// The log holds what contradicts an invariant, or a record that it does not take.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Nearly everything in a partition is refused, and it is not for the times of its events.
+    #[error(
+        "topic {topic} partition {partition}: {}% of the last records were refused, the last as \
+         {}; whatever they are, they are not events of this topic. The dead letters say more. Mend \
+         the producers or the topic's name, and start again; to dead-letter the rest all the same, \
+         set ingest.most_refused_percent to 100",
+        refused.percent, refused.reason
+    )]
+    NearlyAllRefused {
+        /// The topic.
+        topic: &'static str,
+        /// The partition.
+        partition: u32,
+        /// What became of its records.
+        refused: NearlyAllRefused,
+    },
     /// The store holds what contradicts an invariant.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -3,7 +3,7 @@
 
 use crate::{
     batch::Batch,
-    machine::{Machine, Present, Stalled},
+    machine::{Machine, Present, Stall, Stalled},
     metrics as names,
     process::{IngestError, Processed, make_durable},
     ticks::{TickSettings, Ticks},
@@ -56,6 +56,9 @@ pub struct Settings {
     pub in_flight: usize,
     /// How often partitions at their end get a tick.
     pub ticks: TickSettings,
+    /// The role stops when more of a hundred recent records of a partition are refused as no
+    /// events of this topic; 100 for never.
+    pub most_refused_percent: u32,
 }
 
 /// How long before their time slices are made ready.
@@ -96,7 +99,7 @@ pub async fn run<C: Consumer, L: Producer, E: EventStore>(
         consumer,
         ports,
         settings,
-        machine: Machine::new(settings.topic),
+        machine: Machine::new(settings.topic, settings.most_refused_percent),
         ticks,
         open: Batch::default(),
         open_since: None,
@@ -152,7 +155,7 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
             }
             Ok(Polled::Revoked(partitions)) => self.on_revoked(partitions),
             Ok(Polled::Lost(partitions)) => self.on_lost(&partitions),
-            Ok(Polled::Records { partition, records }) => self.on_records(partition, records),
+            Ok(Polled::Records { partition, records }) => self.on_records(partition, records)?,
             Ok(Polled::End { partition }) => self.ticks.at_end(partition),
             Err(error @ (LogError::Unavailable(_) | LogError::ClockJumped(_))) => {
                 Backoff::new("read the log").wait(&error).await;
@@ -162,7 +165,7 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         Ok(())
     }
 
-    fn on_records(&mut self, partition: u32, records: Vec<Record>) {
+    fn on_records(&mut self, partition: u32, records: Vec<Record>) -> Result<(), IngestError> {
         let now = self.ports.clock.now();
         self.ticks.not_at_end(partition);
         if records
@@ -186,8 +189,19 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
             Ok(()) => {
                 self.stalled.remove(&partition);
             }
+            Err(Stalled {
+                reason: Stall::NearlyAllRefused(refused),
+                ..
+            }) => {
+                return Err(IngestError::NearlyAllRefused {
+                    topic: self.settings.topic,
+                    partition,
+                    refused,
+                });
+            }
             Err(stalled) => self.stall(partition, stalled),
         }
+        Ok(())
     }
 
     /// Reads a partition again from the record that it may not decide yet, a little later.

@@ -1,5 +1,9 @@
 //! `quipu.v1.CounterEvent` to the domain and back.
 
+mod json;
+
+pub use json::{decode_json, is_json};
+
 use crate::{
     timestamp::{self, TimeError},
     v1,
@@ -31,6 +35,9 @@ pub enum EventError {
     /// Not protobuf.
     #[error("not a quipu.v1.CounterEvent: {0}")]
     Decode(#[from] prost::DecodeError),
+    /// Not JSON of an event's fields.
+    #[error("not an event in JSON: {0}")]
+    Json(String),
     /// A name outside its rules.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -43,6 +50,9 @@ pub enum EventError {
     /// `clear: false` says nothing.
     #[error("clear must be true, or a delta must be set instead")]
     ClearFalse,
+    /// One event is one mutation.
+    #[error("delta and clear are set, but an event has one of them, not both")]
+    TwoMutations,
 }
 
 impl From<EventError> for Refusal {

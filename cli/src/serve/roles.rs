@@ -20,6 +20,7 @@ const INGEST: quipu_ingest::Settings = quipu_ingest::Settings {
         idle: Duration::from_secs(1),
         idle_after: Duration::from_secs(30),
     },
+    most_refused_percent: 100,
 };
 
 const ROLLUP_LIMITS: Limits = Limits {

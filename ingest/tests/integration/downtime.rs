@@ -29,6 +29,7 @@ fn settings() -> Settings {
             idle: tick,
             idle_after: DAY,
         },
+        most_refused_percent: 100,
     }
 }
 

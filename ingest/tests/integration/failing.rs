@@ -81,6 +81,7 @@ impl Consumer for Garbage {
         future::ready(Ok(())).boxed()
     }
 
+    fn release(&mut self, _: Vec<u32>) {}
     fn seek(&mut self, _: u32, _: u64) {}
     fn pause(&mut self, _: u32) {}
     fn resume(&mut self, _: u32) {}
@@ -98,6 +99,7 @@ fn settings() -> Settings {
             idle: tick,
             idle_after: tick,
         },
+        most_refused_percent: 100,
     }
 }
 
@@ -141,4 +143,35 @@ async fn refused_records_that_cannot_be_dead_lettered_are_not_piled_up_in_memory
     assert!(ended.is_err(), "{ended:?}");
     // Two batches under way, and one that waits.
     assert_eq!(read.load(Ordering::Relaxed), 30);
+}
+
+#[tokio::test]
+async fn a_topic_of_which_nearly_everything_is_refused_stops_the_role_with_its_name_and_the_setting()
+ {
+    let (clock, _) = Clock::manual(Micros::new(0));
+    let log = MemoryLog::new(clock.clone(), 1);
+    let consumer = Garbage::default();
+    let read = Arc::clone(&consumer.read);
+    let settings = Settings {
+        most_refused_percent: 90,
+        ..settings()
+    };
+    let run = quipu_ingest::run(consumer, ports(log, clock), settings, future::pending());
+    let ended = tokio::time::timeout(Duration::from_secs(20), run).await;
+    let told = ended
+        .expect("it stops")
+        .expect_err("by an error")
+        .to_string();
+    for part in [
+        "quipu-events partition 0: 100%",
+        "malformed",
+        "ingest.most_refused_percent",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(
+        read.load(Ordering::Relaxed),
+        1_001,
+        "nothing more is dead-lettered"
+    );
 }

@@ -2,3 +2,4 @@
 
 mod downtime;
 mod failing;
+mod handover;

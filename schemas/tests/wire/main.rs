@@ -3,6 +3,7 @@
 
 mod corpus;
 mod event;
+mod event_json;
 mod namespace;
 mod signal;
 mod timestamp;

@@ -129,6 +129,7 @@ mod tests {
             self.1.push(offsets.collect());
             future::ready(self.0.pop_front().expect("an answer")).boxed()
         }
+        fn release(&mut self, _: Vec<u32>) {}
         fn seek(&mut self, _: u32, _: u64) {}
         fn pause(&mut self, _: u32) {}
         fn resume(&mut self, _: u32) {}

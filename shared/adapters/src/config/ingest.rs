@@ -31,6 +31,8 @@ pub struct IngestSection {
     /// How long that while is.
     #[serde(with = "duration")]
     pub idle_after: Duration,
+    /// More refused of a hundred recent records of a partition stop the process; 100 for never.
+    pub most_refused_percent: u32,
     /// A partition that makes no progress for this long makes the process unhealthy.
     #[serde(with = "duration")]
     pub stuck_after: Duration,
@@ -47,6 +49,7 @@ impl Default for IngestSection {
             tick_active: Duration::from_millis(500),
             tick_idle: Duration::from_secs(1),
             idle_after: Duration::from_secs(30),
+            most_refused_percent: 90,
             stuck_after: Duration::from_mins(5),
         }
     }
@@ -60,6 +63,8 @@ impl IngestSection {
         ] {
             within(key, value, limits, |n| n.to_string())?;
         }
+        let key = "ingest.most_refused_percent";
+        within(key, self.most_refused_percent, (1, 100), |n| n.to_string())?;
         let tick = (Duration::from_millis(50), Duration::from_secs(10));
         let moment = Duration::from_millis(1);
         for (key, value, limits) in [

@@ -268,6 +268,9 @@ impl Consumer for MemoryConsumer {
         commit.boxed()
     }
 
+    /// Nothing is ever revoked.
+    fn release(&mut self, _: Vec<u32>) {}
+
     fn seek(&mut self, partition: u32, next_offset: u64) {
         let reader = self.reader(partition);
         reader.next_offset = next_offset;

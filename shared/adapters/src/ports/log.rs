@@ -172,9 +172,7 @@ pub trait Consumer: Send + 'static {
 
     /// Hands revoked partitions back: somebody else reads them from what was committed. Logs
     /// without groups never revoke, and have nothing to do here.
-    fn release(&mut self, partitions: Vec<u32>) {
-        drop(partitions);
-    }
+    fn release(&mut self, partitions: Vec<u32>);
 
     /// Goes on reading a partition at an offset, after writes were lost (R11).
     fn seek(&mut self, partition: u32, next_offset: u64);

@@ -108,7 +108,8 @@ impl Drop for Cleanup {
             &names.dead_letters,
         ];
         // What is left behind disturbs nobody.
-        let deleted = admin_client().delete_topics(&all, &AdminOptions::new());
+        let client = admin_client();
+        let deleted = client.delete_topics(&all, &AdminOptions::new());
         futures::executor::block_on(deleted).ok();
     }
 }

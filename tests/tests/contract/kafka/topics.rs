@@ -80,7 +80,8 @@ async fn a_null_value_of_somebody_else_is_an_empty_record_and_no_tick() {
 async fn stamp_by_producers(topic: &str) {
     let change = AlterConfig::new(ResourceSpecifier::Topic(topic));
     let change = change.set("message.timestamp.type", "CreateTime");
-    let altered = admin_client().alter_configs([&change], &AdminOptions::new());
+    let client = admin_client();
+    let altered = client.alter_configs([&change], &AdminOptions::new());
     altered.await.expect("altered")[0]
         .as_ref()
         .expect("altered");

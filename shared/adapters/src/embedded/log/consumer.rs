@@ -191,6 +191,9 @@ impl Consumer for EmbeddedConsumer {
         async move { log.commit(keyed).await }.boxed()
     }
 
+    /// Nothing is ever revoked.
+    fn release(&mut self, _: Vec<u32>) {}
+
     fn seek(&mut self, partition: u32, next_offset: u64) {
         let position = &mut self.partitions[partition as usize];
         position.next_offset = next_offset;
