@@ -35,6 +35,8 @@ macro_rules! run_against {
 mod cache;
 #[cfg(feature = "cluster")]
 mod cassandra;
+#[cfg(feature = "cluster")]
+mod control;
 mod events;
 mod fixtures;
 #[cfg(feature = "cluster")]

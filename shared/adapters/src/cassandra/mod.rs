@@ -1,6 +1,7 @@
 //! Event store, rollup store and control plane on Apache Cassandra.
 
 mod connection;
+mod control;
 mod durable;
 mod error;
 mod events;
@@ -13,6 +14,7 @@ mod slices;
 mod tls;
 
 pub use connection::Cassandra;
+pub use control::{CassandraControlPlane, ControlSettings, RegisteredPartition, Topics};
 pub use error::CassandraError;
 pub use events::CassandraEventStore;
 pub use lease::Lease;
@@ -20,5 +22,5 @@ pub use rollups::CassandraRollupStore;
 pub use settings::{
     CassandraSettings, ConsistencyLevel, Credentials, Replication, TlsIdentity, TlsSettings,
 };
-pub use setup::KeyspaceSetup;
+pub use setup::{KeyspaceSetup, Settled, SetupPlan};
 pub use slices::CassandraDataset;

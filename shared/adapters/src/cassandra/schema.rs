@@ -85,7 +85,6 @@ mod tests {
         let expected = [
             "settled",
             "policies",
-            "topic_partitions",
             "slices",
             "leases",
             "sync_probes",

@@ -1,11 +1,15 @@
-//! Makes the keyspace and the tables. Idempotent: what is there stays.
+//! Makes the keyspace, the tables and the first history. Idempotent: what is there stays.
 
 use super::{
     connection::Cassandra,
-    error::{CassandraError, Failure},
+    error::{CassandraError, Failure, unreadable},
     schema,
+    slices::CassandraDataset,
 };
 use crate::ports::StoreError;
+use quipu_core::slice::SliceId;
+use scylla::response::PagingState;
+use serde::{Deserialize, Serialize};
 
 /// Who makes the keyspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +20,107 @@ pub enum KeyspaceSetup {
     Expect,
 }
 
+/// What setup makes.
+#[derive(Clone, Debug)]
+pub struct SetupPlan {
+    /// Who makes the keyspace.
+    pub keyspace: KeyspaceSetup,
+    /// The events topic.
+    pub events_topic: String,
+    /// Partitions of the events topic, registered from now on (R12).
+    pub event_partitions: u32,
+    /// Partitions of the signals topic: fixed for ever (R17).
+    pub signal_partitions: u32,
+    /// The dataset that events are kept in.
+    pub dataset: CassandraDataset,
+}
+
+/// Facts that setup fixed for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settled {
+    /// Partitions of the signals topic (R17).
+    pub signal_partitions: u32,
+    /// The events topic.
+    pub events_topic: String,
+    /// The dataset's name.
+    pub dataset: String,
+    /// The length of its slices, in microseconds.
+    pub slice_micros: i64,
+}
+
+impl SetupPlan {
+    /// The facts that setup fixes.
+    pub fn settled(&self) -> Settled {
+        Settled {
+            signal_partitions: self.signal_partitions,
+            events_topic: self.events_topic.clone(),
+            dataset: self.dataset.name.clone(),
+            slice_micros: self.dataset.shape.slicing.start(SliceId(1)).get(),
+        }
+    }
+}
+
+impl Settled {
+    /// Compares what a role is configured with to what was fixed.
+    ///
+    /// # Errors
+    /// With a text that says what differs.
+    pub fn check(&self, configured: &Self) -> Result<(), CassandraError> {
+        if self == configured {
+            return Ok(());
+        }
+        Err(CassandraError::Refused(format!(
+            "setup fixed {self:?}, and {configured:?} is configured; configure what was fixed, or \
+             use another keyspace"
+        )))
+    }
+}
+
+/// The one row of facts.
+const FACTS: &str = "setup";
+
 impl Cassandra {
+    /// Makes what is missing: keyspace, tables, the facts that are fixed, the registered partitions
+    /// and the namespace `default`.
+    ///
+    /// # Errors
+    /// When what is there contradicts the plan (the text says what), or when the store fails.
+    pub async fn setup(&self, plan: &SetupPlan) -> Result<(), CassandraError> {
+        plan.dataset.check().map_err(CassandraError::Refused)?;
+        self.setup_tables(plan.keyspace).await?;
+        let asked = plan.settled();
+        let insert = "INSERT INTO {ks}.settled (name, value) VALUES (?, ?) IF NOT EXISTS";
+        let insert = self.prepare_serial(insert).await?;
+        let json = serde_json::to_string(&asked).expect("facts are JSON");
+        self.compare_and_set(&insert, (FACTS, json)).await?;
+        self.settled().await?.check(&asked)?;
+        self.begin_control(&plan.events_topic, plan.event_partitions)
+            .await
+    }
+
+    /// The facts that setup fixed.
+    ///
+    /// # Errors
+    /// When the keyspace was not set up, or when the store fails.
+    pub async fn settled(&self) -> Result<Settled, CassandraError> {
+        let select = "SELECT value FROM {ks}.settled WHERE name = ?";
+        let select = self.prepare_serial(select).await?;
+        let (rows, _) = self.page(&select, (FACTS,), PagingState::start()).await?;
+        let what = "the facts that setup fixed";
+        let row = rows
+            .maybe_first_row::<(String,)>()
+            .map_err(|error| unreadable(what, &error))?;
+        let Some((json,)) = row else {
+            let keyspace = &self.settings().keyspace;
+            return Err(CassandraError::Refused(format!(
+                "keyspace {keyspace} was not set up; run `quipu admin setup`"
+            )));
+        };
+        let settled = serde_json::from_str(&json).map_err(|error| unreadable(what, &error))?;
+        Ok(settled)
+    }
+
     /// Makes what is missing of the keyspace and its tables, and waits until all nodes agree.
     ///
     /// # Errors

@@ -1,0 +1,133 @@
+//! Which documents a cluster can serve.
+
+use super::ControlSettings;
+use quipu_schemas::namespace::{Mode, NamespaceDocument, Persistence, PersistenceId, StorageKind};
+
+/// Refuses what the cluster does not have. The text names the field and says what to change.
+pub(super) fn check(
+    document: &NamespaceDocument,
+    settings: &ControlSettings,
+) -> Result<(), String> {
+    document.check().map_err(|error| error.to_string())?;
+    if document.mode != Mode::EventuallyConsistent {
+        return Err("type: this server offers EVENTUALLY_CONSISTENT only; use that".to_owned());
+    }
+    let retention = settings.dataset.shape.retention;
+    if document.accept_limit > retention {
+        let limit = document.accept_limit;
+        return Err(format!(
+            "accept_limit: events are accepted for {limit:?} but kept for {retention:?} only; \
+             lower it or let the server keep events longer"
+        ));
+    }
+    let entries = document.persistence.iter().enumerate();
+    for (at, entry) in entries.clone() {
+        check_persistence(at, entry, settings)?;
+        let mut earlier = entries.clone().take(at);
+        if earlier.any(|(_, earlier)| earlier.id == entry.id) {
+            return Err(format!(
+                "persistence[{at}].id: there is one of this kind already"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_persistence(
+    at: usize,
+    entry: &Persistence,
+    settings: &ControlSettings,
+) -> Result<(), String> {
+    let storage = &entry.physical_storage;
+    let field = format!("persistence[{at}].physical_storage");
+    let (kind, name) = match entry.id {
+        PersistenceId::Cache => (StorageKind::Redis, "REDIS"),
+        PersistenceId::EventStore | PersistenceId::RollupStore => {
+            (StorageKind::Cassandra, "CASSANDRA")
+        }
+    };
+    if storage.kind != kind {
+        return Err(format!(
+            "{field}.type: this server keeps this kind of data on {name}; use that"
+        ));
+    }
+    if storage.cluster != "default" {
+        return Err(format!(
+            "{field}.cluster: this server has no {:?}; leave it out, or use \"default\"",
+            storage.cluster
+        ));
+    }
+    let dataset = &settings.dataset.name;
+    match (&storage.dataset, entry.id) {
+        (None, _) => {}
+        (Some(asked), PersistenceId::EventStore) if asked == dataset => {}
+        (Some(_), _) => {
+            return Err(format!(
+                "{field}.dataset: this server has one dataset, {dataset:?}, for the EVENT_STORE; \
+                 leave it out"
+            ));
+        }
+    }
+    match (entry.ttl, entry.id) {
+        (None, _) => Ok(()),
+        (ttl, PersistenceId::Cache) if ttl == settings.cache_ttl => Ok(()),
+        (Some(_), _) => Err(format!(
+            "persistence[{at}].ttl: how long the cache keeps a value is a setting of the server \
+             ({:?}); leave ttl out",
+            settings.cache_ttl
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cassandra::CassandraDataset;
+    use std::time::Duration;
+
+    fn checked(fields: &str) -> Result<(), String> {
+        let json = format!(r#"{{"namespace": "a", {fields}}}"#);
+        let document = NamespaceDocument::from_json(json.as_bytes()).expect("a document");
+        let settings = ControlSettings {
+            events_topic: "quipu-events".to_owned(),
+            dataset: CassandraDataset::default(),
+            cache_ttl: Some(Duration::from_hours(24)),
+        };
+        check(&document, &settings)
+    }
+
+    #[test]
+    fn what_the_cluster_has_is_allowed() {
+        let fields = r#""persistence": [
+            {"id": "CACHE", "physical_storage": {"type": "REDIS"}, "ttl": "1d"},
+            {"id": "EVENT_STORE", "physical_storage": {"type": "CASSANDRA", "dataset": "default"}},
+            {"id": "ROLLUP_STORE", "physical_storage": {"type": "CASSANDRA"}}]"#;
+        assert_eq!(checked(fields), Ok(()));
+    }
+
+    #[test]
+    fn what_the_cluster_does_not_have_is_refused_by_the_field_s_name() {
+        let storage = |id, fields| {
+            format!(r#""persistence": [{{"id": "{id}", "physical_storage": {{{fields}}}}}]"#)
+        };
+        for (fields, named) in [
+            (r#""type": "ACCURATE""#.to_owned(), "type"),
+            (r#""accept_limit": "8d""#.to_owned(), "accept_limit"),
+            (
+                storage("CACHE", r#""type": "EMBEDDED""#),
+                "persistence[0].physical_storage.type",
+            ),
+            (
+                storage("EVENT_STORE", r#""type": "CASSANDRA", "dataset": "other""#),
+                "persistence[0].physical_storage.dataset",
+            ),
+            (
+                storage("ROLLUP_STORE", r#""type": "CASSANDRA", "cluster": "x""#),
+                "persistence[0].physical_storage.cluster",
+            ),
+        ] {
+            let text = checked(&fields).expect_err("refused");
+            assert!(text.starts_with(&format!("{named}: ")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The book as it is stored: read as a whole, and changed by compare-and-set in its one partition.
+
+use super::{
+    registry::{Heading, Registry, Version},
+    topics::Topics,
+};
+use crate::cassandra::{
+    connection::Cassandra,
+    error::{Failure, unreadable},
+};
+use quipu_core::time::Micros;
+use scylla::{DeserializeRow, response::PagingState, statement::prepared::PreparedStatement};
+
+pub(super) struct Book {
+    cassandra: Cassandra,
+    heading: PreparedStatement,
+    versions: PreparedStatement,
+    begin: PreparedStatement,
+    grant: PreparedStatement,
+    change: PreparedStatement,
+    change_topics: PreparedStatement,
+}
+
+#[derive(DeserializeRow)]
+struct HeadingRow {
+    granted: Option<i64>,
+    changes: Option<i64>,
+    next_id: Option<i32>,
+    topics: Option<String>,
+    store_millis: i64,
+}
+
+#[derive(DeserializeRow)]
+struct VersionRow {
+    namespace: Option<String>,
+    version: Option<i64>,
+    namespace_id: Option<i32>,
+    topic: Option<String>,
+    effective_from: Option<i64>,
+    document: Option<String>,
+    deleted: Option<bool>,
+}
+
+/// A heading with the store's own time at the read.
+pub(super) struct Read {
+    pub(super) heading: Heading,
+    pub(super) store_now: Micros,
+}
+
+impl Book {
+    pub(super) async fn prepare(cassandra: &Cassandra) -> Result<Self, Failure> {
+        let heading = "SELECT granted, changes, next_id, topics, \
+                       toUnixTimestamp(now()) AS store_millis \
+                       FROM {ks}.policies WHERE book = 0 LIMIT 1";
+        let versions = "SELECT namespace, version, namespace_id, topic, effective_from, document, \
+                        deleted FROM {ks}.policies WHERE book = 0";
+        let begin = "INSERT INTO {ks}.policies (book, granted, changes, next_id, topics) \
+                     VALUES (0, ?, 0, 1, ?) IF NOT EXISTS";
+        let grant = "UPDATE {ks}.policies SET granted = ? WHERE book = 0 \
+                     IF granted = ? AND changes = ?";
+        let change = "BEGIN BATCH \
+                      UPDATE {ks}.policies SET changes = ?, next_id = ? WHERE book = 0 \
+                      IF granted = ? AND changes = ?; \
+                      INSERT INTO {ks}.policies (book, namespace, version, namespace_id, topic, \
+                      effective_from, document, deleted) VALUES (0, ?, ?, ?, ?, ?, ?, ?); \
+                      APPLY BATCH";
+        let change_topics = "UPDATE {ks}.policies SET changes = ?, topics = ? WHERE book = 0 \
+                             IF granted = ? AND changes = ?";
+        Ok(Self {
+            heading: cassandra.prepare_serial(heading).await?,
+            versions: cassandra.prepare_serial(versions).await?,
+            begin: cassandra.prepare_serial(begin).await?,
+            grant: cassandra.prepare_serial(grant).await?,
+            change: cassandra.prepare_serial(change).await?,
+            change_topics: cassandra.prepare_serial(change_topics).await?,
+            cassandra: cassandra.clone(),
+        })
+    }
+
+    /// Begins the book, unless it was begun.
+    pub(super) async fn begin(&self, granted: Micros, topics: &Topics) -> Result<bool, Failure> {
+        let values = (granted.get(), topics.to_json());
+        self.cassandra.compare_and_set(&self.begin, values).await
+    }
+
+    /// Reads the heading.
+    pub(super) async fn heading(&self) -> Result<Read, Failure> {
+        let what = "the control plane's heading";
+        let page = self.cassandra.page(&self.heading, (), PagingState::start());
+        let (rows, _) = page.await?;
+        let row = rows
+            .maybe_first_row::<HeadingRow>()
+            .map_err(|error| unreadable(what, &error))?;
+        let missing = || {
+            Failure::Damaged("the control plane was not set up; run `quipu admin setup`".to_owned())
+        };
+        let row = row.ok_or_else(missing)?;
+        let topics = row.topics.ok_or_else(missing)?;
+        let topics = Topics::from_json(&topics).map_err(|error| unreadable(what, &error))?;
+        let heading = Heading {
+            granted: Micros::new(row.granted.ok_or_else(missing)?),
+            changes: row.changes.ok_or_else(missing)?,
+            next_id: row.next_id.ok_or_else(missing)?,
+            topics,
+        };
+        let store_now = Micros::new(row.store_millis.saturating_mul(1_000));
+        Ok(Read { heading, store_now })
+    }
+
+    /// Reads every version. What was in the book before the heading was read is all there; a change
+    /// since then may be, and takes effect after what the heading says was granted.
+    pub(super) async fn registry(&self, heading: Heading) -> Result<Registry, Failure> {
+        let what = "the history of namespaces";
+        let mut versions = Vec::new();
+        let mut from = Some(PagingState::start());
+        while let Some(paging) = from {
+            let (rows, next) = self.cassandra.page(&self.versions, (), paging).await?;
+            let rows = rows
+                .rows::<VersionRow>()
+                .map_err(|error| unreadable(what, &error))?;
+            for row in rows {
+                versions.extend(version(row.map_err(|error| unreadable(what, &error))?));
+            }
+            from = next;
+        }
+        Registry::fold(heading, versions).map_err(|error| unreadable(what, &error))
+    }
+
+    /// Grants everybody who knows the history of this heading to rely on it through a time.
+    pub(super) async fn grant(&self, heading: &Heading, through: Micros) -> Result<bool, Failure> {
+        let values = (through.get(), heading.granted.get(), heading.changes);
+        self.cassandra.compare_and_set(&self.grant, values).await
+    }
+
+    /// Adds a version to the history of this heading.
+    pub(super) async fn add(&self, heading: &Heading, version: &Version) -> Result<bool, Failure> {
+        let values = (
+            heading.changes + 1,
+            heading.next_id.max(version.id + 1),
+            heading.granted.get(),
+            heading.changes,
+            version.namespace.as_str(),
+            version.number,
+            version.id,
+            version.topic.as_str(),
+            version.effective_from.get(),
+            version.document.as_str(),
+            version.deleted,
+        );
+        self.cassandra.compare_and_set(&self.change, values).await
+    }
+
+    /// Replaces the registered partitions in the history of this heading.
+    pub(super) async fn set_topics(
+        &self,
+        heading: &Heading,
+        topics: &Topics,
+    ) -> Result<bool, Failure> {
+        let values = (
+            heading.changes + 1,
+            topics.to_json(),
+            heading.granted.get(),
+            heading.changes,
+        );
+        self.cassandra
+            .compare_and_set(&self.change_topics, values)
+            .await
+    }
+}
+
+/// A row; none where the partition holds its heading alone.
+fn version(row: VersionRow) -> Option<Version> {
+    Some(Version {
+        namespace: row.namespace?,
+        number: row.version?,
+        id: row.namespace_id?,
+        topic: row.topic?,
+        effective_from: Micros::new(row.effective_from?),
+        document: row.document?,
+        deleted: row.deleted?,
+    })
+}

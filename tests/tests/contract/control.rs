@@ -1,0 +1,202 @@
+//! What a control plane must do. The embedded one is tested with its node; here the one that
+//! several processes share.
+
+use crate::cassandra::Keyspace;
+use quipu_adapters::{
+    cassandra::{
+        Cassandra, CassandraControlPlane, CassandraDataset, CassandraError, ControlSettings,
+        KeyspaceSetup, Lease, SetupPlan,
+    },
+    clock::Clock,
+    ports::{ControlError, ControlPlane},
+};
+use quipu_core::name::Namespace;
+use quipu_schemas::namespace::NamespaceDocument;
+use std::time::Duration;
+
+const TOPIC: &str = "quipu-events";
+
+fn plan() -> SetupPlan {
+    SetupPlan {
+        keyspace: KeyspaceSetup::Create,
+        events_topic: TOPIC.to_owned(),
+        event_partitions: 3,
+        signal_partitions: 4,
+        dataset: CassandraDataset::default(),
+    }
+}
+
+async fn control(cassandra: &Cassandra) -> CassandraControlPlane {
+    let settings = ControlSettings {
+        events_topic: TOPIC.to_owned(),
+        dataset: CassandraDataset::default(),
+        cache_ttl: None,
+    };
+    let opened = cassandra.control(settings).await;
+    opened.expect("the control plane opens")
+}
+
+async fn set_up() -> (Cassandra, Keyspace) {
+    let keyspace = Keyspace::make();
+    let cassandra = keyspace.connect().await;
+    cassandra.setup(&plan()).await.expect("set up");
+    (cassandra, keyspace)
+}
+
+fn document(limit: u64) -> NamespaceDocument {
+    NamespaceDocument {
+        accept_limit: Duration::from_secs(limit),
+        ..NamespaceDocument::with_defaults("a")
+    }
+}
+
+#[tokio::test]
+async fn setup_may_be_run_again_and_refuses_what_contradicts_it() {
+    let (cassandra, _keep) = set_up().await;
+    cassandra.setup(&plan()).await.expect("set up again");
+    let control = control(&cassandra).await;
+    let listed = control.list().await.expect("listed");
+    let names: Vec<_> = listed
+        .iter()
+        .map(|record| record.document.namespace.as_str())
+        .collect();
+    assert_eq!(names, ["default"]);
+    let signals = SetupPlan {
+        signal_partitions: 5,
+        ..plan()
+    };
+    let events = SetupPlan {
+        event_partitions: 4,
+        ..plan()
+    };
+    for other in [signals, events] {
+        let refused = cassandra.setup(&other).await;
+        assert!(
+            matches!(refused, Err(CassandraError::Refused(_))),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_change_by_one_process_is_in_effect_for_all_when_the_call_returns() {
+    let (cassandra, keep) = set_up().await;
+    let (here, there) = (
+        control(&cassandra).await,
+        control(&keep.connect().await).await,
+    );
+    let mut policies = there.policies();
+    let granted = policies.borrow().valid_through();
+    let record = here.apply(document(9)).await.expect("made");
+    assert_eq!(record.version, 1);
+    assert!(
+        record.effective_from > granted,
+        "it comes after all that was granted"
+    );
+    assert!(record.effective_from <= Clock::system().now());
+    // Whoever may evaluate at the change knows of it.
+    let reaches = |book: &std::sync::Arc<quipu_core::policy::PolicyBook>| {
+        book.valid_through() >= record.effective_from
+    };
+    let book = policies
+        .wait_for(reaches)
+        .await
+        .expect("it goes on")
+        .clone();
+    let life = book.history("a").expect("known").at(record.effective_from);
+    assert_eq!(
+        life.map(|life| life.created_at()),
+        Some(record.effective_from)
+    );
+    let again = there.apply(document(9)).await.expect("nothing to change");
+    assert_eq!(again, record);
+    let changed = there.apply(document(3)).await.expect("changed");
+    assert_eq!(changed.version, 2);
+    assert_eq!(
+        here.show(&Namespace::new("a").expect("valid"))
+            .await
+            .expect("shown"),
+        changed
+    );
+}
+
+#[tokio::test]
+async fn racing_changes_all_happen_one_after_the_other() {
+    let (cassandra, keep) = set_up().await;
+    let (here, there) = (
+        control(&cassandra).await,
+        control(&keep.connect().await).await,
+    );
+    let (a, b, c) = tokio::join!(
+        here.apply(document(9)),
+        there.apply(document(8)),
+        there.apply(NamespaceDocument::with_defaults("b")),
+    );
+    let (a, b, c) = (a.expect("made"), b.expect("made"), c.expect("made"));
+    assert_ne!(a.effective_from, c.effective_from);
+    assert_ne!(b.effective_from, c.effective_from);
+    let shown = here.show(&Namespace::new("a").expect("valid")).await;
+    assert_eq!(shown.expect("shown").version, 2);
+}
+
+#[tokio::test]
+async fn a_namespace_made_again_is_another_one() {
+    let (cassandra, _keep) = set_up().await;
+    let control = control(&cassandra).await;
+    let name = Namespace::new("a").expect("valid");
+    control.apply(document(9)).await.expect("made");
+    control.delete(&name).await.expect("deleted");
+    let missing = control.delete(&name).await;
+    assert!(
+        matches!(missing, Err(ControlError::NotFound(_))),
+        "{missing:?}"
+    );
+    let missing = control.show(&name).await;
+    assert!(
+        matches!(missing, Err(ControlError::NotFound(_))),
+        "{missing:?}"
+    );
+    let record = control.apply(document(9)).await.expect("made again");
+    assert_eq!(record.version, 1);
+    let book = control.policies().borrow().clone();
+    let lives = book.history("a").expect("known").lives();
+    let numbers: Vec<_> = lives.iter().map(|life| life.id().0).collect();
+    assert_eq!(numbers.len(), 2);
+    assert!(numbers[0] < numbers[1]);
+}
+
+#[tokio::test]
+async fn new_partitions_begin_after_all_that_was_granted() {
+    let (cassandra, _keep) = set_up().await;
+    let control = control(&cassandra).await;
+    let first = control.topics().borrow().partitions(TOPIC);
+    assert_eq!(first.len(), 3);
+    let granted = control.topics().borrow().valid_through();
+    let all = control.add_partitions(TOPIC, 5).await.expect("registered");
+    assert_eq!(all[..3], first);
+    assert!(all[3..].iter().all(|new| new.effective_from > granted));
+    assert_eq!(control.topics().borrow().partitions(TOPIC), all);
+    for (topic, count) in [(TOPIC, 4), ("other", 9)] {
+        let refused = control.add_partitions(topic, count).await;
+        assert!(
+            matches!(refused, Err(ControlError::Refused(_))),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_lease_has_one_owner_until_it_is_given_back_or_ends() {
+    let (cassandra, _keep) = set_up().await;
+    let lease = || Lease::new(&cassandra, "sweep", Duration::from_secs(2));
+    let (a, b) = (lease().await.expect("made"), lease().await.expect("made"));
+    assert!(a.hold().await.expect("asked"));
+    assert!(a.hold().await.expect("renewed"));
+    assert!(!b.hold().await.expect("asked"));
+    b.release().await.expect("it was not held");
+    assert!(!b.hold().await.expect("asked"));
+    a.release().await.expect("given back");
+    assert!(b.hold().await.expect("asked"));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(a.hold().await.expect("the other's lease has ended"));
+}
