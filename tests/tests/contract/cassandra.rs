@@ -95,6 +95,17 @@ impl Keyspace {
         Self { name }
     }
 
+    /// Runs a statement as an operator would, with the keyspace in the place of `{ks}`.
+    pub(crate) async fn run(&self, cql: &str) {
+        let session = SessionBuilder::new().known_node(address()).build().await;
+        let cql = cql.replace("{ks}", &self.name);
+        let ran = session
+            .expect("it answered before")
+            .query_unpaged(cql, ())
+            .await;
+        ran.expect("the statement is valid");
+    }
+
     pub(crate) async fn connect(&self) -> Cassandra {
         Cassandra::connect(settings(&self.name), Clock::system())
             .await

@@ -5,7 +5,7 @@ use crate::cassandra::Keyspace;
 use quipu_adapters::{
     cassandra::{
         Cassandra, CassandraControlPlane, CassandraDataset, CassandraError, ControlSettings,
-        KeyspaceSetup, Lease, SetupPlan,
+        Finding, KeyspaceSetup, Lease, SetupPlan, Severity,
     },
     clock::Clock,
     ports::{ControlError, ControlPlane},
@@ -199,4 +199,24 @@ async fn a_lease_has_one_owner_until_it_is_given_back_or_ends() {
     assert!(b.hold().await.expect("asked"));
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(a.hold().await.expect("the other's lease has ended"));
+}
+
+#[tokio::test]
+async fn a_check_names_what_is_missing_and_finds_no_problem_after_setup() {
+    let (cassandra, keep) = set_up().await;
+    let problems = |findings: Vec<Finding>| {
+        let problems = findings
+            .into_iter()
+            .filter(|finding| finding.severity == Severity::Problem);
+        problems.map(|finding| finding.text).collect::<Vec<_>>()
+    };
+    let found = cassandra.check().await.expect("checked");
+    assert_eq!(problems(found), Vec::<String>::new());
+    keep.run("DROP TABLE {ks}.leases").await;
+    keep.run("ALTER KEYSPACE {ks} WITH durable_writes = false")
+        .await;
+    let found = problems(cassandra.check().await.expect("checked"));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("durable_writes = true"), "{found:?}");
+    assert!(found[1].contains("leases is missing"), "{found:?}");
 }

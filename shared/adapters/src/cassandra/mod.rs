@@ -1,5 +1,6 @@
 //! Event store, rollup store and control plane on Apache Cassandra.
 
+mod check;
 mod connection;
 mod control;
 mod durable;
@@ -13,6 +14,7 @@ mod setup;
 mod slices;
 mod tls;
 
+pub use check::{Finding, Severity};
 pub use connection::Cassandra;
 pub use control::{CassandraControlPlane, ControlSettings, RegisteredPartition, Topics};
 pub use error::CassandraError;
