@@ -3,12 +3,13 @@
 
 use quipu_adapters::ports::Lookup;
 use quipu_core::{
+    acknowledge::accepted_throughout,
     event::NamespaceId,
-    policy::{Incarnation, NamespaceHistory, PolicyBook},
+    policy::{Incarnation, PolicyBook},
     time::Micros,
     window,
 };
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// What a call knows of time when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,30 +122,8 @@ pub fn after_append(
     let decided = book
         .history(name)
         .filter(|_| latest <= book.valid_through())
-        .and_then(|history| decide_throughout(history, append_time, latest, event_time));
+        .and_then(|history| accepted_throughout(history, append_time, latest, event_time));
     decided.map_or(AfterAppend::Unavailable, AfterAppend::Accepted)
-}
-
-/// The life that accepts an event at every effective time of a span, if one does.
-fn decide_throughout(
-    history: &Arc<NamespaceHistory>,
-    first: Micros,
-    last: Micros,
-    event_time: Micros,
-) -> Option<NamespaceId> {
-    let id = history.decide(first, event_time).ok()?;
-    let changed = history
-        .at(first)?
-        .versions()
-        .iter()
-        .map(|version| version.from);
-    // The horizon only rises, so its end decides; how far ahead an event may be can fall where
-    // the limits change.
-    changed
-        .filter(|from| first < *from && *from < last)
-        .chain([last])
-        .all(|at| history.decide(at, event_time) == Ok(id))
-        .then_some(id)
 }
 
 /// What is known once the identity of a late mutation was looked up (R16).

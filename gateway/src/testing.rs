@@ -7,8 +7,8 @@ use quipu_adapters::{
     clock::{Clock, ManualClock},
     memory::{MemoryEventStore, MemoryRollupStore},
     ports::{
-        Appended, Body, Cache, Committed, ControlError, ControlPlane, EventStore, LogError, NamespaceRecord,
-        NewRecord, Producer, StoreError, Topic,
+        Appended, Body, Cache, Committed, ControlError, ControlPlane, EventStore, LogError,
+        NamespaceRecord, NewRecord, Producer, StoreError, Topic,
     },
     watermarks::WatermarkBoard,
 };

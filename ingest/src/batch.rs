@@ -42,6 +42,9 @@ pub struct Batch {
     pub rows: Vec<EventRow>,
     /// Refused records.
     pub dead_letters: Vec<DeadLetter>,
+    /// Refused events that a gateway had to acknowledge (R7). None, unless the log's clock went
+    /// back by more than the gateways' guard.
+    pub acknowledged_and_refused: u64,
     /// The counters that were written, each with its newest event time.
     pub written: BTreeMap<CounterKey, Micros>,
     /// The ranges that are finished once all of this is durable.

@@ -8,6 +8,7 @@ use crate::{
 use bytes::Bytes;
 use quipu_adapters::ports::{Assignment, Body, Committed, Record, Stamp};
 use quipu_core::{
+    acknowledge::accepted_throughout,
     clock_guard::ClockGuard,
     effective::EffectiveTime,
     event::{CounterKey, EventRow, LogPosition, StoredEvent},
@@ -16,7 +17,7 @@ use quipu_core::{
     time::Micros,
 };
 use quipu_schemas::event::{self, CheckedEvent, EventError};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Why a partition cannot go on deciding yet. Stopping is not deciding (R3, R5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,7 @@ struct Partition {
 pub struct Machine {
     topic: String,
     most_refused_percent: u32,
+    append_guard: Duration,
     partitions: BTreeMap<u32, Partition>,
     /// Partitions taken over so far.
     epochs: u64,
@@ -85,11 +87,12 @@ pub struct Machine {
 impl Machine {
     /// A machine that owns nothing yet and reads `topic`. It stops before a record when more than
     /// `most_refused_percent` of those before were refused as no events of this topic; 100 for
-    /// never.
-    pub fn new(topic: &str, most_refused_percent: u32) -> Self {
+    /// never. `append_guard` is the one that gateways acknowledge by (R7).
+    pub fn new(topic: &str, most_refused_percent: u32, append_guard: Duration) -> Self {
         Self {
             topic: topic.to_owned(),
             most_refused_percent,
+            append_guard,
             partitions: BTreeMap::new(),
             epochs: 0,
         }
@@ -141,6 +144,11 @@ impl Machine {
         let Some(first) = records.first().map(|record| record.offset) else {
             return Ok(());
         };
+        let rules = Rules {
+            topic: &self.topic,
+            append_guard: self.append_guard,
+            policy: present.policy,
+        };
         let mut next = first;
         let mut stalled = Ok(());
         for record in records {
@@ -156,7 +164,7 @@ impl Machine {
                 break;
             }
             next = record.offset + 1;
-            decide_one(&self.topic, present.policy, partition, state, record, batch);
+            rules.decide(partition, state, record, batch);
         }
         if next > first {
             state.ledger.track(first, next, state.effective.get());
@@ -250,46 +258,83 @@ fn may_decide(present: Present<'_>, effective: Micros, stamp: Stamp) -> Result<(
     Ok(())
 }
 
-fn decide_one(
-    topic: &str,
-    policy: &PolicyBook,
-    partition: u32,
-    state: &mut Partition,
-    record: Record,
-    batch: &mut Batch,
-) {
-    let (timestamp, verdict) = match (record.stamp, &record.body) {
-        (Stamp::Log(append_time), Body::Tick) => {
-            state.effective.observe(append_time);
-            return;
-        }
-        (Stamp::Producer(time), Body::Tick | Body::Data { .. }) => {
-            (time, Err(Refusal::NotLogStamped))
-        }
-        (Stamp::Log(append_time), Body::Data { value, headers }) => {
-            let effective_time = state.effective.observe(append_time);
-            let source = LogPosition {
-                effective_time,
+/// What verdicts depend on besides the record and its partition.
+struct Rules<'a> {
+    topic: &'a str,
+    append_guard: Duration,
+    policy: &'a PolicyBook,
+}
+
+impl Rules<'_> {
+    fn decide(&self, partition: u32, state: &mut Partition, record: Record, batch: &mut Batch) {
+        let (timestamp, verdict) = match (record.stamp, &record.body) {
+            (Stamp::Log(append_time), Body::Tick) => {
+                state.effective.observe(append_time);
+                return;
+            }
+            (Stamp::Producer(time), Body::Tick | Body::Data { .. }) => {
+                (time, Err(Refusal::NotLogStamped))
+            }
+            (Stamp::Log(append_time), Body::Data { value, headers }) => {
+                let effective_time = state.effective.observe(append_time);
+                let source = LogPosition {
+                    effective_time,
+                    partition,
+                    offset: record.offset,
+                };
+                let verdict = decode(value, headers)
+                    .map_err(Refusal::from)
+                    .and_then(|event| self.judge(source, append_time, event, batch));
+                (append_time, verdict)
+            }
+        };
+        state.verdicts.note(verdict.as_ref().err());
+        match verdict {
+            Ok(row) => batch.accept(row),
+            Err(refusal) => batch.dead_letters.push(DeadLetter {
                 partition,
                 offset: record.offset,
-            };
-            let event = decode(value, headers).map_err(Refusal::from);
-            (
-                append_time,
-                event.and_then(|event| judge(topic, policy, source, event)),
-            )
+                timestamp,
+                refusal,
+                body: record.body,
+            }),
         }
-    };
-    state.verdicts.note(verdict.as_ref().err());
-    match verdict {
-        Ok(row) => batch.accept(row),
-        Err(refusal) => batch.dead_letters.push(DeadLetter {
-            partition,
-            offset: record.offset,
-            timestamp,
-            refusal,
-            body: record.body,
-        }),
+    }
+
+    fn judge(
+        &self,
+        source: LogPosition,
+        append_time: Micros,
+        event: CheckedEvent,
+        batch: &mut Batch,
+    ) -> Result<EventRow, Refusal> {
+        let history = self
+            .policy
+            .history(event.namespace.as_str())
+            .ok_or(Refusal::UnknownNamespace)?;
+        if history.topic() != self.topic {
+            return Err(Refusal::WrongTopic);
+        }
+        let (effective_time, event_time) = (source.effective_time, event.key.event_time);
+        let verdict = history.decide(effective_time, event_time);
+        let latest = append_time + self.append_guard;
+        // Only a log whose clock went back by more than the guard can bring this about.
+        if verdict.is_err()
+            && effective_time > latest
+            && accepted_throughout(history, append_time, latest, event_time).is_some()
+        {
+            batch.acknowledged_and_refused += 1;
+        }
+        let counter = CounterKey {
+            namespace: verdict?,
+            name: event.counter,
+        };
+        let event = StoredEvent {
+            key: event.key,
+            mutation: event.mutation,
+            source,
+        };
+        Ok(EventRow { counter, event })
     }
 }
 
@@ -302,29 +347,4 @@ fn decode(value: &[u8], headers: &[(String, Bytes)]) -> Result<CheckedEvent, Eve
         Some((_, value_type)) if event::is_json(value_type) => event::decode_json(value),
         _ => event::decode(value),
     }
-}
-
-fn judge(
-    topic: &str,
-    policy: &PolicyBook,
-    source: LogPosition,
-    event: CheckedEvent,
-) -> Result<EventRow, Refusal> {
-    let history = policy
-        .history(event.namespace.as_str())
-        .ok_or(Refusal::UnknownNamespace)?;
-    if history.topic() != topic {
-        return Err(Refusal::WrongTopic);
-    }
-    let namespace = history.decide(source.effective_time, event.key.event_time)?;
-    let counter = CounterKey {
-        namespace,
-        name: event.counter,
-    };
-    let event = StoredEvent {
-        key: event.key,
-        mutation: event.mutation,
-        source,
-    };
-    Ok(EventRow { counter, event })
 }

@@ -4,6 +4,9 @@
 pub const ACCEPTED: &str = "quipu_ingest_events_accepted_total";
 /// Refused records, by `reason`.
 pub const DEAD_LETTERED: &str = "quipu_ingest_events_dead_lettered_total";
+/// Refused events that a gateway had to acknowledge (R7): an alert. The log's clock went back by
+/// more than `gateway.append_guard`.
+pub const ACKNOWLEDGED_AND_REFUSED: &str = "quipu_ingest_events_acknowledged_and_refused_total";
 /// Counters signalled after a durable batch.
 pub const SIGNALS: &str = "quipu_ingest_signals_published_total";
 /// Rows of a batch.

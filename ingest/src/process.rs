@@ -74,6 +74,7 @@ pub async fn make_durable<L: Producer, E: EventStore>(
     append(&log, Topic::Signals, || signals(&log, &policy, &batch)).await?;
     counter!(names::ACCEPTED).increment(batch.rows.len() as u64);
     counter!(names::SIGNALS).increment(batch.written.len() as u64);
+    counter!(names::ACKNOWLEDGED_AND_REFUSED).increment(batch.acknowledged_and_refused);
     for letter in &batch.dead_letters {
         counter!(names::DEAD_LETTERED, "reason" => letter.refusal.reason()).increment(1);
     }

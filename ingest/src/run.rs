@@ -59,6 +59,8 @@ pub struct Settings {
     /// The role stops when more of a hundred recent records of a partition are refused as no
     /// events of this topic; 100 for never.
     pub most_refused_percent: u32,
+    /// The guard that gateways acknowledge by (R7); zero where the log tells effective times.
+    pub append_guard: Duration,
 }
 
 /// How long before their time slices are made ready.
@@ -99,7 +101,11 @@ pub async fn run<C: Consumer, L: Producer, E: EventStore>(
         consumer,
         ports,
         settings,
-        machine: Machine::new(settings.topic, settings.most_refused_percent),
+        machine: Machine::new(
+            settings.topic,
+            settings.most_refused_percent,
+            settings.append_guard,
+        ),
         ticks,
         open: Batch::default(),
         open_since: None,

@@ -30,6 +30,7 @@ fn settings() -> Settings {
             idle_after: DAY,
         },
         most_refused_percent: 100,
+        append_guard: Duration::ZERO,
     }
 }
 

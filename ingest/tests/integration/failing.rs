@@ -100,6 +100,7 @@ fn settings() -> Settings {
             idle_after: tick,
         },
         most_refused_percent: 100,
+        append_guard: Duration::ZERO,
     }
 }
 

@@ -104,6 +104,7 @@ fn start() -> Running {
             idle_after: tick,
         },
         most_refused_percent: 100,
+        append_guard: Duration::ZERO,
     };
     let (clock, _) = Clock::manual(Micros::new(1_000));
     let (sender, policies) = watch::channel(Arc::new(PolicyBook::new([], Micros::MAX)));

@@ -1,5 +1,6 @@
 //! The whole role on a real node, under clocks that do what clocks do.
 
+mod acknowledged;
 mod downtime;
 mod failing;
 mod handover;

@@ -4,6 +4,7 @@
 //! that production, the simulator and a replay decide alike. Rules are cited by their numbers
 //! in `docs/exactness.md` (R1, R2, …).
 
+pub mod acknowledge;
 pub mod aggregate;
 pub mod batch;
 pub mod checkpoint;

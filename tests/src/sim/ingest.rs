@@ -79,7 +79,7 @@ fn start(sim: Sim, member: usize) -> Ingest {
         member,
         clock_skew,
         policy,
-        machine: Machine::new(TOPIC, 100),
+        machine: Machine::new(TOPIC, 100, Duration::ZERO),
         ticks: Ticks::new(TICKS, now),
         open: Batch::default(),
         in_flight: FuturesUnordered::new(),
