@@ -1,6 +1,7 @@
 //! The stores on a real Cassandra. A test has a keyspace for itself or with others that run at the
 //! same time, each with a dataset or counters of its own, and the last one drops it.
 
+use crate::fixtures::{SLICE, checkpoint, counter, everything, row, scan, window};
 use quipu_adapters::{
     cassandra::{
         Cassandra, CassandraDataset, CassandraEventStore, CassandraRollupStore, CassandraSettings,
@@ -8,8 +9,9 @@ use quipu_adapters::{
     },
     clock::Clock,
     embedded::Dataset,
+    ports::{EventStore, RollupStore, StoreError},
 };
-use quipu_core::slice::{SliceLayout, Slicing};
+use quipu_core::slice::{SliceId, SliceLayout, Slicing};
 use scylla::client::session_builder::SessionBuilder;
 use std::{
     panic::resume_unwind,
@@ -161,4 +163,67 @@ pub(crate) async fn rollups() -> (CassandraRollupStore, Arc<Keyspace>) {
     let keyspace = Arc::new(Keyspace::make());
     let store = keyspace.connect().await.rollups().await;
     (store.expect("the store opens"), keyspace)
+}
+
+#[tokio::test]
+async fn a_scan_over_a_dropped_slice_is_told_when_its_base_is_not_the_newest() {
+    let (events, keyspace) = events().await;
+    let cassandra = keyspace.connect().await;
+    let rollups = cassandra.rollups().await.expect("the store opens");
+    events.prepare(everything()).await.expect("prepared");
+    let name = format!("dropped{}", number());
+    let rows = [row(&name, 5, "t", 1), row(&name, SLICE, "t", 2)];
+    events.write(&rows).await.expect("written");
+    let newest = checkpoint(0, 1, SLICE - 1);
+    let put = rollups.put(vec![(counter(&name), newest)]).await;
+    put.expect("rolled up past the slice");
+    events.drop_slice(SliceId(0)).await.expect("dropped");
+    let stale = events
+        .scan(&counter(&name), window(0, SLICE), &mut |_| {})
+        .await;
+    assert!(
+        matches!(stale, Err(StoreError::Unavailable(_))),
+        "{stale:?}"
+    );
+    let [_, later] = rows.map(|row| row.event);
+    assert_eq!(
+        scan(&events, &name, window(SLICE - 1, SLICE)).await,
+        [later]
+    );
+    // A counter that had nothing there may start wherever it is.
+    let other = format!("other{}", number());
+    assert_eq!(scan(&events, &other, window(0, SLICE)).await, []);
+}
+
+#[tokio::test]
+async fn two_processes_make_the_same_slices_ready() {
+    let keyspace = Keyspace::make();
+    let open = async || {
+        let cassandra = keyspace.connect().await;
+        let dataset = CassandraDataset::default();
+        cassandra.events(dataset).await.expect("the store opens")
+    };
+    let (here, there) = (open().await, open().await);
+    let until_ready = async |store: &CassandraEventStore| {
+        loop {
+            match store.prepare(everything()).await {
+                Ok(()) => return,
+                Err(StoreError::SliceNotReady(_) | StoreError::Unavailable(_)) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    tokio::join!(until_ready(&here), until_ready(&there));
+    here.write(&[row("a", 1, "t", 1)]).await.expect("written");
+    there
+        .write(&[row("a", 1, "t", 1), row("a", 2, "t", 1)])
+        .await
+        .expect("written");
+    assert_eq!(scan(&here, "a", everything()).await.len(), 2);
+    assert_eq!(
+        here.slices().await.expect("listed"),
+        there.slices().await.expect("listed")
+    );
 }

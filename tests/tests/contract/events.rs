@@ -26,6 +26,7 @@ run_against!(
         tokens_with_zero_bytes_stay_apart,
         a_look_up_finds_one_identity_only,
         a_sync_after_writes_is_durable,
+        a_long_scan_loses_nothing_between_pages,
     ],
     cluster [
         cassandra = crate::cassandra::events,
@@ -250,4 +251,18 @@ async fn a_sync_after_writes_is_durable<S: EventStore>(store: S) {
     for durability in [a, b, c] {
         assert_eq!(durability.expect("synced"), Durability::Durable);
     }
+}
+
+async fn a_long_scan_loses_nothing_between_pages<S: EventStore>(store: S) {
+    store.prepare(everything()).await.expect("prepared");
+    // Many of one moment, so that pages end between tokens as well as between times.
+    let rows: Vec<_> = (0..5_000)
+        .map(|n| row("a", n / 700, &format!("t{n:04}"), n))
+        .collect();
+    store.write(&rows).await.expect("written");
+    let all: Vec<_> = rows.into_iter().map(|row| row.event).collect();
+    assert!(
+        scan(&store, "a", everything()).await == all,
+        "some were lost or out of order"
+    );
 }
