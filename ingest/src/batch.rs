@@ -75,6 +75,9 @@ impl Batch {
     }
 }
 
+/// An error may quote the value at any length; a dead letter must not grow much beyond it.
+const DETAIL: usize = 500;
+
 impl DeadLetter {
     /// The record of the dead-letter topic: the original value and headers, and where it came
     /// from and why it was refused in headers of its own.
@@ -97,7 +100,7 @@ impl DeadLetter {
             ("quipu-source-offset", self.offset.to_string()),
             ("quipu-source-timestamp", self.timestamp.get().to_string()),
             ("quipu-reason", self.refusal.reason().to_owned()),
-            ("quipu-detail", detail),
+            ("quipu-detail", detail.chars().take(DETAIL).collect()),
         ];
         headers.extend(
             own.into_iter()

@@ -131,3 +131,34 @@ fn parking_an_earlier_write_does_not_finish_the_row_of_a_later_one() {
         BTreeMap::from([(0, vec![row])])
     );
 }
+
+#[test]
+fn a_sync_that_began_before_a_partition_was_lost_finishes_nothing_of_it_not_even_when_it_is_back() {
+    let (mut machine, book) = (Machine::new(LIMITS), book());
+    let read = |machine: &mut Machine| {
+        let (partition, offset) = (0, 4);
+        let at = SignalAt { partition, offset };
+        machine.on_signal(AT, at, signal(AT), &book);
+    };
+    let roll = |machine: &mut Machine| {
+        let closed = closed_times(&book, AT + Duration::from_secs(2));
+        assert_eq!(machine.next_batch(&closed), vec![counter()]);
+        let rolled = Rolled {
+            through: closed[&NamespaceId(1)],
+            noted: None,
+        };
+        machine.on_batch(vec![(counter(), Some(rolled))], Duration::ZERO, &book);
+        machine.begin_sync().expect("the signal is finished")
+    };
+    machine.assign(0, 4);
+    read(&mut machine);
+    let before = roll(&mut machine);
+    machine.revoke(&[0]);
+    machine.assign(0, 4);
+    read(&mut machine);
+    assert_eq!(machine.on_durable(before.clone()).commits, BTreeMap::new());
+    machine.sync_failed(before);
+    assert!(!machine.has_finished(), "nothing of it is synced again");
+    let after = roll(&mut machine);
+    assert_eq!(machine.on_durable(after).commits, BTreeMap::from([(0, 5)]));
+}

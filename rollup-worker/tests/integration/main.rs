@@ -2,6 +2,7 @@
 
 mod budget;
 mod failing;
+mod handover;
 mod sweep;
 
 use quipu_core::{

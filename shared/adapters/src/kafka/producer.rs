@@ -67,7 +67,8 @@ impl KafkaProducer {
     /// Connects, and learns how many partitions the topics have.
     ///
     /// # Errors
-    /// When the cluster cannot be reached or lacks a topic, or the settings are refused.
+    /// When the cluster cannot be reached or lacks a topic, no partition of the events topic is
+    /// registered, or the settings are refused.
     pub async fn connect(
         settings: KafkaSettings,
         registered: Registered,
@@ -89,7 +90,14 @@ impl KafkaProducer {
             dead_letter_partitions: dead_letters,
         });
         tokio::spawn(refresh(Arc::downgrade(&shared)));
-        Ok(Self { shared })
+        let producer = Self { shared };
+        if producer.partitions(Topic::Events) == 0 {
+            return Err(LogError::Damaged(format!(
+                "no partition of {} is registered; set the cluster up with `quipu admin setup`",
+                producer.settings().topics.events
+            )));
+        }
+        Ok(producer)
     }
 
     /// The names and limits that this producer works with.

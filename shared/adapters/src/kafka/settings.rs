@@ -110,7 +110,9 @@ const PRODUCER_RULES: [(&str, &str); 3] = [
     ("batch.size", "524288"),
 ];
 
-const CONSUMER_DEFAULTS: [(&str, &str); 6] = [
+const CONSUMER_DEFAULTS: [(&str, &str); 7] = [
+    // What may wait in memory.
+    ("fetch.max.bytes", "8388608"),
     ("queued.max.messages.kbytes", "16384"),
     ("queued.min.messages", "20000"),
     ("fetch.wait.max.ms", "100"),

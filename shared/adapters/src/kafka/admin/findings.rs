@@ -68,6 +68,7 @@ pub fn findings(
         found.extend(stamps(&names.events, events));
         found.extend(partitions(&names.events, events.partitions, registered));
         found.extend(policy(&names.events, events, "delete"));
+        found.extend(event_size(settings, events));
     }
     if let Some(watermarks) = facts.topics.get(&names.watermarks) {
         found.extend(policy(&names.watermarks, watermarks, "compact"));
@@ -181,6 +182,23 @@ fn signal_count(name: &str, count: u32, fixed: u32) -> Option<Finding> {
     })
 }
 
+/// A record that is larger than expected could not become a dead letter.
+fn event_size(settings: &KafkaSettings, topic: &TopicFacts) -> Option<Finding> {
+    let (most, key) = (settings.batch_limit(Topic::Events), "max.message.bytes");
+    let name = &settings.topics.events;
+    let has = number(topic, key)?;
+    (has > most).then(|| Finding {
+        problem: format!(
+            "topic {name} takes records of up to {has} bytes: a large one that is refused would \
+             stop its partition"
+        ),
+        fix: format!(
+            "{}, or raise kafka.max_record_bytes",
+            alter(name, key, most)
+        ),
+    })
+}
+
 /// A dead letter is larger than the record in it.
 fn letter_size(settings: &KafkaSettings, topic: &TopicFacts) -> Option<Finding> {
     let (wanted, key) = (
@@ -258,7 +276,11 @@ mod tests {
     #[test]
     fn each_finding_names_what_is_wrong_and_the_fix() {
         type Change = fn(&mut Facts);
-        let cases: [(Change, &str); 6] = [
+        let cases: [(Change, &str); 7] = [
+            (
+                |facts| set(facts, "quipu-events", "max.message.bytes", "9999999"),
+                "kafka.max_record_bytes",
+            ),
             (
                 |facts| drop(facts.topics.remove("quipu-signals")),
                 "quipu admin setup",

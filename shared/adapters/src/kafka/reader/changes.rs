@@ -229,10 +229,15 @@ impl Reader {
     }
 
     fn unassign(&mut self, partitions: &[u32]) {
-        let list = list::of(self.name(), partitions.iter().copied());
-        if let Err(error) = self.setup.consumer.incremental_unassign(&list) {
-            tracing::warn!(%error, ?partitions, "the client could not hand partitions back");
-        }
+        // The client refuses a list with a partition that it has not, and the group would wait.
+        let assigned = self.setup.consumer.assignment();
+        let assigned = assigned.map(|list| list::partitions(&list));
+        let done = assigned.and_then(|assigned| {
+            let known = partitions.iter().filter(|id| assigned.contains(id));
+            let list = list::of(self.name(), known.copied());
+            self.setup.consumer.incremental_unassign(&list)
+        });
+        self.check(done, "hand partitions back");
     }
 
     /// Answers what the group still waits for: a consumer that owes it an answer never closes.
