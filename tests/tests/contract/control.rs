@@ -10,7 +10,7 @@ use quipu_adapters::{
     clock::Clock,
     ports::{ControlError, ControlPlane},
 };
-use quipu_core::name::Namespace;
+use quipu_core::{name::Namespace, policy::Incarnation};
 use quipu_schemas::namespace::NamespaceDocument;
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ async fn a_change_by_one_process_is_in_effect_for_all_when_the_call_returns() {
         .clone();
     let life = book.history("a").expect("known").at(record.effective_from);
     assert_eq!(
-        life.map(|life| life.created_at()),
+        life.map(Incarnation::created_at),
         Some(record.effective_from)
     );
     let again = there.apply(document(9)).await.expect("nothing to change");
@@ -219,4 +219,7 @@ async fn a_check_names_what_is_missing_and_finds_no_problem_after_setup() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("durable_writes = true"), "{found:?}");
     assert!(found[1].contains("leases is missing"), "{found:?}");
+    let refused = keep.connect().await.rollups().await;
+    let refused = refused.expect_err("a role must not start");
+    assert!(refused.to_string().contains("durable_writes"), "{refused}");
 }

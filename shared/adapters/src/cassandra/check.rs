@@ -103,7 +103,8 @@ impl Cassandra {
         Ok(findings)
     }
 
-    async fn check_keyspace(&self) -> Result<Vec<Finding>, Failure> {
+    /// What is wrong with the keyspace as a whole. Roles refuse to start on a problem.
+    pub(super) async fn check_keyspace(&self) -> Result<Vec<Finding>, Failure> {
         let keyspace = self.settings().keyspace.as_str();
         let state = self.session().get_cluster_state();
         let Some(known) = state.get_keyspace(keyspace) else {

@@ -248,6 +248,7 @@ async fn open(settings: &CassandraSettings) -> Result<Session, CassandraError> {
         .connection_timeout(settings.connect_timeout)
         .pool_size(PoolSize::PerHost(settings.connections))
         .schema_agreement_timeout(settings.schema_timeout)
+        .keyspaces_to_fetch([&settings.keyspace])
         .keepalive_interval(Duration::from_secs(10))
         .keepalive_timeout(settings.request_timeout)
         .default_execution_profile_handle(profile.into_handle());

@@ -1,4 +1,11 @@
 //! Event store, rollup store and control plane on Apache Cassandra.
+//!
+//! A process opens one [`Cassandra`] connection and from it whatever its role needs. Setup makes the
+//! tables that `schemas/cql` defines; the tables of time slices are made while events come. Nothing
+//! here retries a statement: errors tell the caller what to do, and every write may be sent again.
+//!
+//! Each opened store is one user of its own for R11: where a node restarted and may have lost
+//! acknowledged writes, every user whose writes those were is told once by its sync.
 
 mod check;
 mod connection;

@@ -9,6 +9,7 @@ mod probe;
 pub(super) use commit_log::{CommitLog, DurableWhen, judge};
 
 use super::{
+    check::Severity,
     connection::Cassandra,
     error::{CassandraError, Failure, unreadable},
 };
@@ -53,6 +54,13 @@ pub(super) async fn detect(cassandra: &Cassandra) -> Result<Durable, CassandraEr
                 );
             }
         }
+    }
+    let wrong = cassandra.check_keyspace().await?;
+    if let Some(finding) = wrong
+        .into_iter()
+        .find(|finding| finding.severity == Severity::Problem)
+    {
+        return Err(CassandraError::Refused(finding.text));
     }
     match judge(&asked, nodes.len()).map_err(CassandraError::Refused)? {
         DurableWhen::Acknowledged => Ok(Durable::Acknowledged),

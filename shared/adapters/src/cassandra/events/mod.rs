@@ -120,6 +120,10 @@ impl CassandraEventStore {
                     groups.insert(id, (Arc::clone(slice), placed));
                 }
                 Some(slice) if slice.state == SliceState::Dropped => dropped += 1,
+                Some(slice) if slice.state == SliceState::Dropping => {
+                    let problem = format!("time slice {} is being dropped", id.0);
+                    return Err(StoreError::Unavailable(problem));
+                }
                 _ => return Err(StoreError::SliceNotReady(id)),
             }
         }
@@ -172,10 +176,10 @@ impl CassandraEventStore {
             Ok(snapshot) if snapshot.state(id) == Some(SliceState::Dropped) => {
                 StoreError::Unavailable(format!("time slice {} was just dropped", id.0))
             }
-            Ok(_) => {
-                tracing::debug!(problem, "the table of a time slice is not visible");
-                StoreError::SliceNotReady(id)
-            }
+            Ok(_) => StoreError::Unavailable(format!(
+                "the table of time slice {} is not visible yet: {problem}",
+                id.0
+            )),
             Err(error) => error,
         }
     }
