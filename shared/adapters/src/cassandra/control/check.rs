@@ -82,15 +82,23 @@ fn check_persistence(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cassandra::CassandraDataset;
+    use crate::{cassandra::CassandraDataset, embedded::Dataset};
     use std::time::Duration;
 
     fn checked(fields: &str) -> Result<(), String> {
         let json = format!(r#"{{"namespace": "a", {fields}}}"#);
         let document = NamespaceDocument::from_json(json.as_bytes()).expect("a document");
+        let shape = Dataset {
+            retention: Duration::from_hours(1),
+            ..Dataset::default()
+        };
+        let dataset = CassandraDataset {
+            shape,
+            ..CassandraDataset::default()
+        };
         let settings = ControlSettings {
             events_topic: "quipu-events".to_owned(),
-            dataset: CassandraDataset::default(),
+            dataset,
             cache_ttl: Some(Duration::from_hours(24)),
         };
         check(&document, &settings)
@@ -112,7 +120,7 @@ mod tests {
         };
         for (fields, named) in [
             (r#""type": "ACCURATE""#.to_owned(), "type"),
-            (r#""accept_limit": "8d""#.to_owned(), "accept_limit"),
+            (r#""accept_limit": "2h""#.to_owned(), "accept_limit"),
             (
                 storage("CACHE", r#""type": "EMBEDDED""#),
                 "persistence[0].physical_storage.type",
