@@ -1,6 +1,9 @@
 //! The command line.
 
-use crate::commands::exit;
+use crate::{
+    args_cluster::{self, AdminCommand, ConfigCommand, GatewayArgs, RoleArgs},
+    commands::exit,
+};
 pub(crate) use crate::{args_import::ImportArgs, demo::DemoArgs, serve::ServeArgs};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use quipu_core::time::Micros;
@@ -49,6 +52,21 @@ pub(crate) enum Command {
     /// Declare, show and delete namespaces.
     #[command(subcommand)]
     Namespace(NamespaceCommand),
+    /// Answer calls, on Kafka, Cassandra and Redis; any number of these share the work.
+    #[command(after_long_help = exit::help(args_cluster::GATEWAY))]
+    Gateway(GatewayArgs),
+    /// Bring events from Kafka into Cassandra; any number of these share the partitions.
+    #[command(after_long_help = exit::help(args_cluster::INGEST))]
+    Ingest(RoleArgs),
+    /// Roll counters up, from Cassandra into Redis; any number of these share the counters.
+    #[command(after_long_help = exit::help(args_cluster::ROLLUP))]
+    RollupWorker(RoleArgs),
+    /// Set up and check the cluster that the roles run on.
+    #[command(subcommand, after_long_help = exit::help(args_cluster::ADMIN))]
+    Admin(AdminCommand),
+    /// Check or print the configuration of the roles.
+    #[command(subcommand, after_long_help = exit::help(args_cluster::CONFIG))]
+    Config(ConfigCommand),
 }
 
 const SERVE: &str = "  quipu serve --data ./quipu-data

@@ -2,31 +2,37 @@
 
 mod allocator;
 mod args;
+mod args_cluster;
 mod args_import;
 mod client;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "no_cluster.rs"]
+mod cluster;
 mod commands;
 mod demo;
 mod import;
+mod logging;
 mod process;
 mod serve;
 
 use args::{Cli, Command, NamespaceCommand};
 use clap::Parser;
 use commands::exit::{Exit, Failed};
-use std::{
-    io::{self, IsTerminal},
-    process::ExitCode,
-};
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use std::{process::ExitCode, time::Duration};
+use tracing_subscriber::filter::LevelFilter;
+
+/// What still runs after a command's end is cut off after this.
+const LAST_CALLS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_logging(default_level(&cli));
     if matches!(cli.command, Command::Serve(_) | Command::Demo(_)) {
         allocator::settle();
     }
     let json = wants_json(&cli.command);
-    match run(cli.command) {
+    match run(cli) {
         Ok(exit) => exit.into(),
         Err(failed) => {
             if json {
@@ -39,8 +45,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<Exit, Failed> {
-    match command {
+fn run(cli: Cli) -> Result<Exit, Failed> {
+    let level = default_level(&cli);
+    let command = match cli.command.role() {
+        Ok((role, sources)) => {
+            let config = sources.load()?;
+            config.check()?;
+            logging::start_as(&config.telemetry, cli.verbose);
+            return on_many_threads(cluster::run(role, config));
+        }
+        Err(command) => command,
+    };
+    logging::start(level);
+    match *command {
         Command::Serve(args) => on_many_threads(async { Ok(serve::run(&args).await?) }),
         Command::Demo(args) => on_many_threads(demo::run(args)),
         Command::Add(args) => on_one_thread(commands::mutate::add(args)),
@@ -48,6 +65,10 @@ fn run(command: Command) -> Result<Exit, Failed> {
         Command::Clear(args) => on_one_thread(commands::mutate::clear(args)),
         Command::Import(args) => on_one_thread(commands::import::run(args)),
         Command::Namespace(command) => commands::namespace::run(command),
+        Command::Config(command) => commands::config::run(command),
+        Command::Gateway(_) | Command::Ingest(_) | Command::RollupWorker(_) | Command::Admin(_) => {
+            unreachable!("it is a role")
+        }
     }
 }
 
@@ -65,17 +86,26 @@ fn on_one_thread(command: impl Future<Output = Result<Exit, Failed>>) -> Result<
 
 /// The server's calls; its other roles have threads of their own.
 fn on_many_threads(command: impl Future<Output = Result<Exit, Failed>>) -> Result<Exit, Failed> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failed::new(Exit::Internal, format!("cannot start: {error}")))?
-        .block_on(command)
+        .map_err(|error| Failed::new(Exit::Internal, format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(command);
+    // A thread may still wait for a broker that does not answer.
+    runtime.shutdown_timeout(LAST_CALLS);
+    ended
 }
 
 /// Whether errors are to be JSON as well.
 fn wants_json(command: &Command) -> bool {
     match command {
-        Command::Serve(_) | Command::Demo(_) => false,
+        Command::Serve(_)
+        | Command::Demo(_)
+        | Command::Gateway(_)
+        | Command::Ingest(_)
+        | Command::RollupWorker(_)
+        | Command::Admin(_)
+        | Command::Config(_) => false,
         Command::Add(args) => args.server.json,
         Command::Get(args) => args.server.json,
         Command::Clear(args) => args.server.json,
@@ -96,17 +126,4 @@ fn default_level(cli: &Cli) -> LevelFilter {
         (0, _) => LevelFilter::WARN,
         _ => LevelFilter::DEBUG,
     }
-}
-
-fn start_logging(level: LevelFilter) {
-    // The storage engine tells of every file that it writes.
-    let default = format!("{level},fjall=warn,lsm_tree=warn");
-    let filter = std::env::var("QUIPU_LOG").unwrap_or(default);
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
-        .with_writer(io::stderr)
-        // A file or a pipe would get the colours as bytes.
-        .with_ansi(io::stderr().is_terminal())
-        .compact()
-        .init();
 }

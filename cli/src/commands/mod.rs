@@ -1,5 +1,6 @@
 //! What each command does, from its arguments to its exit code.
 
+pub(crate) mod config;
 pub(crate) mod exit;
 pub(crate) mod get;
 pub(crate) mod import;

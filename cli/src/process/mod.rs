@@ -21,6 +21,14 @@ pub(crate) enum ProcessError {
         option: &'static str,
         error: io::Error,
     },
+    /// An address is none.
+    #[cfg(feature = "cluster")]
+    #[error("{text:?} is no address for --{option}: {reason}")]
+    Address {
+        text: String,
+        option: &'static str,
+        reason: String,
+    },
     /// A role failed in a way that no retry can mend.
     #[error("{role} stopped: {reason}")]
     Role { role: &'static str, reason: String },

@@ -21,7 +21,7 @@ const INGEST: quipu_ingest::Settings = quipu_ingest::Settings {
         idle_after: Duration::from_secs(30),
     },
     most_refused_percent: 100,
-        append_guard: Duration::ZERO,
+    append_guard: Duration::ZERO,
 };
 
 const ROLLUP_LIMITS: Limits = Limits {

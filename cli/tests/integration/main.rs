@@ -1,5 +1,6 @@
 //! The binary against a server that answers as a script says.
 
+mod config;
 mod import;
 mod server;
 mod verbs;

@@ -6,7 +6,7 @@ use rdkafka::{
     config::RDKafkaLogLevel,
     consumer::{BaseConsumer, Consumer, ConsumerContext},
     error::KafkaError,
-    types::RDKafkaRespErr,
+    types::{RDKafkaErrorCode, RDKafkaRespErr},
 };
 use std::{
     collections::VecDeque,
@@ -29,6 +29,10 @@ pub(super) fn log(level: RDKafkaLogLevel, facility: &str, line: &str) {
 /// Errors of a client as a whole, such as brokers that cannot be reached. What they break is told
 /// by whoever needs it.
 pub(super) fn client_error(error: &KafkaError, reason: &str) {
+    // To come to a partition's end is none.
+    if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
+        return;
+    }
     tracing::warn!(target: "librdkafka", %error, "{reason}");
 }
 

@@ -1,0 +1,68 @@
+//! `quipu admin`.
+
+use super::connect::{self, Control, plan};
+use crate::commands::{
+    exit::{Exit, Failed},
+    print,
+};
+use quipu_adapters::{clock::Clock, config::Config, kafka::admin};
+use quipu_core::time::Micros;
+use quipu_schemas::timestamp::to_rfc3339;
+use std::time::Duration;
+
+/// How far the brokers' clocks may be behind this one.
+const BROKER_SKEW: Duration = Duration::from_secs(1);
+
+/// Makes what is missing, and says what it made.
+pub(super) async fn setup(config: &Config) -> Result<Exit, Failed> {
+    let kafka = config.kafka.settings()?;
+    // Topics first: their partitions are registered from a moment on, and must be there by then.
+    let made = admin::setup(&kafka, config.kafka.topic_settings()).await?;
+    let cassandra = connect::cassandra(config, &Clock::system()).await?;
+    cassandra.setup(&plan(config)?).await?;
+    let topics = if made.is_empty() {
+        "none".to_owned()
+    } else {
+        made.join(", ")
+    };
+    print(&format!(
+        "tables are in the keyspace {}; topics made: {topics}",
+        config.cassandra.keyspace
+    ))?;
+    check(config).await
+}
+
+/// Says what is wrong with the cluster.
+pub(super) async fn check(config: &Config) -> Result<Exit, Failed> {
+    let found = Control::connect(config).await?.check().await?;
+    for advice in &found.advice {
+        print(&format!("advice: {advice}"))?;
+    }
+    found.refuse()?;
+    print(&"the cluster is fit")?;
+    Ok(Exit::Done)
+}
+
+/// Registers partitions of the events topic, and makes them once their moment has come (R12).
+pub(super) async fn add_partitions(config: &Config, total: u32) -> Result<Exit, Failed> {
+    let control = Control::connect(config).await?;
+    let topic = &control.kafka.topics.events;
+    let registered = control.plane.add_partitions(topic, total).await;
+    let registered = registered.map_err(|error| Failed::new(Exit::Refused, error.to_string()))?;
+    let begins = registered.iter().map(|partition| partition.effective_from);
+    let begins = begins.max().unwrap_or(Micros::MIN);
+    print(&format!(
+        "{topic} has {total} registered partitions; the last begins at {}",
+        to_rfc3339(begins)
+    ))?;
+    loop {
+        let left = (begins + BROKER_SKEW).since(control.clock.now());
+        if left.is_zero() {
+            break;
+        }
+        tokio::time::sleep(left).await;
+    }
+    admin::add_partitions(&control.kafka, total).await?;
+    print(&format!("{topic} has {total} partitions in Kafka"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,32 @@
+//! The distributed roles, on Kafka, Cassandra and Redis.
+
+mod admin;
+mod connect;
+mod dependencies;
+mod follower;
+mod gateway;
+mod health;
+mod ingest;
+mod progress;
+mod registered;
+mod rollup;
+mod serving;
+mod watched;
+
+use crate::{
+    args_cluster::Role,
+    commands::exit::{Exit, Failed},
+};
+use quipu_adapters::config::Config;
+
+/// Runs a role until it is asked to stop, or an operator's command.
+pub(crate) async fn run(role: Role, config: Config) -> Result<Exit, Failed> {
+    match role {
+        Role::Gateway => gateway::run(config).await,
+        Role::Ingest => ingest::run(config).await,
+        Role::RollupWorker => rollup::run(config).await,
+        Role::Setup => admin::setup(&config).await,
+        Role::Check => admin::check(&config).await,
+        Role::AddPartitions { total } => admin::add_partitions(&config, total).await,
+    }
+}
