@@ -3,8 +3,8 @@
 use super::{at, next_change, open, raw};
 use crate::log::{START, append, assigned, poll, read_to_end, record, values};
 use quipu_adapters::{
-    kafka::{admin, watermarks},
-    ports::{Assignment, Consumer, LogError, Polled, Topic},
+    kafka::{KafkaConsumer, admin, watermarks},
+    ports::{Assignment, Consumer, LogError, Polled, Producer, Topic},
     watermarks::WatermarkBoard,
 };
 use quipu_core::{time::Micros, watermark::Watermarks};
@@ -188,14 +188,13 @@ async fn a_partition_that_nobody_registered_is_read_once_it_is() {
 async fn signals_are_read_from_the_beginning_by_a_new_group() {
     let (log, _keep) = open().await;
     let producer = log.producer.clone();
-    use quipu_adapters::ports::Producer;
     let appended = producer
         .append(Topic::Signals, vec![record(1, "look")])
         .await;
     appended.expect("appended");
     let settings = log.settings.clone();
     let group = settings.topics.signals.clone();
-    let consumer = quipu_adapters::kafka::KafkaConsumer::signals(settings, &group);
+    let consumer = KafkaConsumer::signals(settings, &group);
     let mut consumer = consumer.expect("joined");
     assigned(&mut consumer).await;
     assert_eq!(

@@ -303,11 +303,8 @@ mod tests {
             ),
             (
                 |facts| {
-                    facts
-                        .topics
-                        .get_mut("quipu-signals")
-                        .expect("it exists")
-                        .partitions = 9
+                    let signals = facts.topics.get_mut("quipu-signals");
+                    signals.expect("it exists").partitions = 9;
                 },
                 "delete quipu-signals",
             ),
