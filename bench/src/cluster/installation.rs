@@ -6,7 +6,7 @@ use crate::{
     server::Server,
 };
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -24,7 +24,7 @@ pub(super) struct Installation<'a> {
 
 impl<'a> Installation<'a> {
     /// One that does not exist yet.
-    pub(super) fn new(stack: &'a Stack, quipu: &std::path::Path, subject: &str) -> Self {
+    pub(super) fn new(stack: &'a Stack, quipu: &Path, subject: &str) -> Self {
         let moment = jiff::Timestamp::now().as_millisecond();
         Self {
             stack,
@@ -44,7 +44,7 @@ impl<'a> Installation<'a> {
         let mut command = Command::new(&self.quipu);
         command
             .args(arguments)
-            .env("QUIPU_LOG", "warn")
+            .env("QUIPU_TELEMETRY_LOG", "warn")
             .env("QUIPU_KAFKA_BROKERS", &self.stack.kafka)
             .env("QUIPU_CASSANDRA_CONTACT_POINTS", &self.stack.cassandra)
             .env("QUIPU_CASSANDRA_KEYSPACE", &self.name)
