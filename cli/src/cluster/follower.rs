@@ -1,15 +1,16 @@
 //! The watermarks of all ingests, as a role that closes windows follows them.
 
-use super::connect::Cluster;
+use super::{connect::Cluster, gated::Gated};
 use crate::process::{ProcessError, threads::Threads};
 use quipu_adapters::{kafka::watermarks, ports::LogError, watermarks::WatermarkBoard};
 use quipu_core::watermark::Watermarks;
 
-/// A board that shows the watermarks of all partitions, and is kept up to date.
+/// A board that shows the watermarks of all partitions, and is kept up to date; and the control
+/// plane whose policy goes with it.
 pub(super) fn start(
     cluster: &Cluster,
     roles: &mut Threads,
-) -> Result<WatermarkBoard, ProcessError> {
+) -> Result<(WatermarkBoard, Gated), ProcessError> {
     let registered = cluster.registered.borrow().clone();
     let initial = registered.iter().map(|(partition, at)| (*partition, *at));
     let board = WatermarkBoard::new(Watermarks::new(initial));
@@ -26,5 +27,7 @@ pub(super) fn start(
         }
     };
     roles.spawn("the follower of watermarks", work)?;
-    Ok(board)
+    let topic = cluster.kafka.topics.events.clone();
+    let gated = Gated::new(cluster.control.clone(), topic, board.clone());
+    Ok((board, gated))
 }

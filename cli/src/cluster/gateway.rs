@@ -39,13 +39,13 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     tokio::spawn(dependencies.clone().follow(look));
 
     let mut roles = Threads::new(readiness.clone());
-    let board = follower::start(&cluster, &mut roles)?;
+    let (board, control) = follower::start(&cluster, &mut roles)?;
     let ports = Ports {
         log: cluster.log.clone(),
         events: cluster.events.clone(),
         rollups: cluster.rollups.clone(),
         cache: cluster.cache.clone(),
-        control: cluster.control.clone(),
+        control,
     };
     let settings = Settings {
         append_guard: config.gateway.append_guard,

@@ -4,6 +4,7 @@ mod admin;
 mod connect;
 mod dependencies;
 mod follower;
+mod gated;
 mod gateway;
 mod health;
 mod ingest;

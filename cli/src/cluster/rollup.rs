@@ -49,7 +49,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     tokio::spawn(dependencies.clone().follow(look));
 
     let mut roles = Threads::new(readiness.clone());
-    let board = follower::start(&cluster, &mut roles)?;
+    let (board, control) = follower::start(&cluster, &mut roles)?;
     let consumer = KafkaConsumer::signals(cluster.kafka.clone(), &config.rollup.group)?;
     let ports = Ports {
         log: cluster.log.clone(),
@@ -59,7 +59,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
             cache: cluster.cache.clone(),
         },
         watermarks: board,
-        policies: cluster.control.policies(),
+        policies: control.policies(),
         clock: cluster.clock.clone(),
     };
     let consumer = Watched::new(consumer, watch.clone());
