@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-const TEMPLATES: [&str; 4] = [
+pub(crate) const TEMPLATES: [&str; 4] = [
     "--counter",
     "carrier/{carrier}",
     "--counter",
@@ -54,7 +54,7 @@ fn import(url: &str, file: &Path, more: &[&str]) -> Command {
 }
 
 /// Everything that was sent before this call is counted once, and nothing else.
-fn assert_true_counts(api: &Api) {
+pub(crate) fn assert_true_counts(api: &Api) {
     let now = Clock::system().now().get();
     for (counter, expected) in TRUE_COUNTS {
         let count = api.count_through("january", counter, now);

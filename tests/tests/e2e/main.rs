@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod client;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod crash;
 mod deploy;
 mod docs;
