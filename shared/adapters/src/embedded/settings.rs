@@ -46,8 +46,8 @@ impl Default for LogSettings {
             event_partitions: 4,
             signal_partitions: 4,
             segment_bytes: 8 << 20,
-            tail_bytes: 8 << 20,
-            queue_bytes: 16 << 20,
+            tail_bytes: 4 << 20,
+            queue_bytes: 8 << 20,
             max_record_bytes: 1 << 20,
         }
     }
