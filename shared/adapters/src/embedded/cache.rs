@@ -16,7 +16,7 @@ pub struct EmbeddedCache {
 
 impl EmbeddedCache {
     /// What the cache takes unless told otherwise, in bytes.
-    pub const DEFAULT_BYTES: u64 = 24 << 20;
+    pub const DEFAULT_BYTES: u64 = 16 << 20;
 
     /// A cache that takes about this many bytes of memory.
     pub fn new(bytes: u64) -> Self {

@@ -9,7 +9,10 @@ use super::{
     keys,
     slices::{Catalogue, Dataset, Slice},
 };
-use crate::ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError};
+use crate::{
+    metrics::stores::DROPPED_ROWS,
+    ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError},
+};
 use fjall::{Iter, Keyspace, KvPair, OwnedWriteBatch, PersistMode, UserKey, UserValue};
 use quipu_core::{
     event::{CounterKey, EventKey, EventRow, StoredEvent},
@@ -17,6 +20,7 @@ use quipu_core::{
     window::Window,
 };
 use std::{
+    collections::BTreeMap,
     fmt,
     ops::Bound,
     path::Path,
@@ -24,10 +28,7 @@ use std::{
 };
 use tokio::task;
 
-/// Rows that were skipped because their slice is dropped (R19).
-const DROPPED_ROWS: &str = "quipu_event_store_rows_of_dropped_slices_total";
-
-const CACHE_BYTES: u64 = 16 << 20;
+const CACHE_BYTES: u64 = 8 << 20;
 
 /// A scan lets others run after this many rows, about half a millisecond.
 const ROWS_AT_A_TIME: usize = 1_024;
@@ -55,6 +56,11 @@ impl EmbeddedEventStore {
             slicing: dataset.slicing,
             catalogue,
         })
+    }
+
+    /// What each slice takes on disk, in bytes; its newest rows are still in the journal.
+    pub fn slice_sizes(&self) -> BTreeMap<SliceId, u64> {
+        self.catalogue().sizes()
     }
 
     fn catalogue(&self) -> RwLockReadGuard<'_, Catalogue> {
