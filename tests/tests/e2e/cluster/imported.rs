@@ -16,7 +16,8 @@ fn every_flight_is_imported_through_the_gateway_once() {
     let file = file.to_str().expect("a path in UTF-8");
     let import = || {
         let url = &cluster.gateway.grpc;
-        let arguments = ["import", file, "--namespace", "january", "--server", url];
+        let to = ["--namespace", "january", "--server", url, "--timeout", "5m"];
+        let arguments = [&["import", file][..], &to].concat();
         let mut command = cluster.installation.quipu(&arguments);
         ended(&command.args(TEMPLATES).output().expect("it runs"))
     };

@@ -68,6 +68,8 @@ impl Publisher {
     pub(super) fn new(brokers: &str, topic: &str) -> Self {
         let mut config = client(brokers);
         config.set("acks", "all").set("enable.idempotence", "true");
+        // What waits here grows old.
+        config.set("queue.buffering.max.messages", "2000");
         let producer = config.create_with_context(Deliveries::default());
         Self {
             producer: producer.expect("a client"),

@@ -44,7 +44,7 @@ fn duplicates_in_other_partitions_are_counted_once() {
         } else {
             &recent[(distinct - 1) % RECENT]
         };
-        publisher.publish(rng.i32(..4), event, &[]);
+        publisher.publish(rng.i32(0..4), event, &[]);
     }
     publisher.flush();
     eprintln!("{distinct} distinct events of {ADDS}");
