@@ -4,7 +4,7 @@ use crate::machine::NoNamespace;
 use quipu_adapters::ports::{ControlError, LogError, StoreError};
 use quipu_core::{policy::Incarnation, time::Micros};
 use quipu_schemas::timestamp::to_rfc3339;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 use tonic::Code;
 
 /// The domain of [`reason`]s in a google.rpc.ErrorInfo.
@@ -197,6 +197,12 @@ impl Failure {
         )
     }
 
+    /// What contradicts an invariant concerns operators, not only the caller.
+    fn damaged(error: &impl fmt::Display) -> Self {
+        tracing::error!(%error, "a call met damaged storage");
+        Self::new(Code::Internal, reason::STORAGE_DAMAGED, error.to_string())
+    }
+
     pub(crate) fn overloaded() -> Self {
         Self::unavailable(
             reason::OVERLOADED,
@@ -212,9 +218,7 @@ impl From<LogError> for Failure {
                 Self::unavailable(reason::STORAGE_UNAVAILABLE, error.to_string())
             }
             LogError::TooLarge { .. } => Self::invalid(reason::INVALID_FIELD, error.to_string()),
-            LogError::Damaged(_) => {
-                Self::new(Code::Internal, reason::STORAGE_DAMAGED, error.to_string())
-            }
+            LogError::Damaged(_) => Self::damaged(&error),
         }
     }
 }
@@ -225,9 +229,7 @@ impl From<StoreError> for Failure {
             StoreError::Unavailable(_) | StoreError::SliceNotReady(_) => {
                 Self::unavailable(reason::STORAGE_UNAVAILABLE, error.to_string())
             }
-            StoreError::Damaged(_) => {
-                Self::new(Code::Internal, reason::STORAGE_DAMAGED, error.to_string())
-            }
+            StoreError::Damaged(_) => Self::damaged(&error),
         }
     }
 }

@@ -13,13 +13,15 @@ mod gateway;
 mod grpc;
 mod http;
 pub mod machine;
-pub mod metrics;
+mod metrics;
 mod mutate;
 mod namespaces;
 mod read;
 pub mod router;
 pub mod serve;
 mod signals;
+
+use quipu_adapters::metrics::gateway as names;
 
 pub use call::{
     Applied, Count, EventToken, MAX_BATCH_ITEMS, MAX_BODY_BYTES, MutationRequest, Status,

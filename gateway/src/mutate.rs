@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     gateway::{Gateway, View},
     machine::{self, AfterAppend, AfterLookup, Precheck},
-    metrics,
+    names,
 };
 use ::metrics::counter;
 use futures::{StreamExt, stream};
@@ -251,5 +251,5 @@ fn in_item(at: usize, failure: Failure) -> Failure {
 }
 
 fn count_refused(failure: &Failure) {
-    counter!(metrics::REFUSED, "reason" => failure.reason).increment(1);
+    counter!(names::REFUSED, "reason" => failure.reason).increment(1);
 }

@@ -5,7 +5,8 @@ use crate::{
     failure::{Failure, reason},
     gateway::{Gateway, View},
     machine::{self, AfterLookup},
-    metrics,
+    metrics::CacheRead,
+    names,
 };
 use ::metrics::counter;
 use quipu_adapters::ports::{
@@ -46,7 +47,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let checkpoint = self.checkpoint(&counter).await?;
         let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::origin(view.life.origin()));
         if machine::is_stale(checkpoint.lag(view.closed()), view.coalesce) {
-            counter!(metrics::STALE_READS).increment(1);
+            counter!(names::STALE_READS).increment(1);
             self.signals
                 .stale(view.namespace, counter, self.clock.read().steady);
         }
@@ -64,9 +65,15 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     async fn checkpoint(&self, counter: &CounterKey) -> Result<Option<Checkpoint>, Failure> {
         // The cache may fail at any time: the rollup store knows all that it knows.
         match self.ports.cache.get(counter).await {
-            Ok(Some(checkpoint)) => return Ok(Some(checkpoint)),
-            Ok(None) => {}
-            Err(error) => note_cache_error(&error),
+            Ok(Some(checkpoint)) => {
+                self.meters.cache_read(CacheRead::Hit);
+                return Ok(Some(checkpoint));
+            }
+            Ok(None) => self.meters.cache_read(CacheRead::Miss),
+            Err(error) => {
+                self.meters.cache_read(CacheRead::Failed);
+                note_cache_error(&error);
+            }
         }
         let rows = self
             .ports
@@ -119,6 +126,6 @@ fn outcome(view: &View, found: Lookup, event_time: Micros) -> EventOutcome {
 }
 
 fn note_cache_error(error: &StoreError) {
-    counter!(metrics::CACHE_ERRORS).increment(1);
+    counter!(names::CACHE_ERRORS).increment(1);
     tracing::debug!(%error, "the cache failed; the rollup store answers");
 }

@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     grpc,
     http::render,
-    metrics,
+    names,
     router::{grpc_response, is_grpc},
 };
 use ::metrics::{counter, gauge};
@@ -102,9 +102,9 @@ pub async fn serve(
         while connections.try_join_next().is_some() {}
         let shared = Arc::clone(&shared);
         connections.spawn(async move {
-            gauge!(metrics::CONNECTIONS).increment(1);
+            gauge!(names::CONNECTIONS).increment(1);
             connection(stream, &shared).await;
-            gauge!(metrics::CONNECTIONS).decrement(1);
+            gauge!(names::CONNECTIONS).decrement(1);
             drop(permit);
         });
     }
@@ -200,7 +200,7 @@ async fn respond(shared: &Shared, request: hyper::Request<Incoming>) -> Response
     let grpc = is_grpc(request.headers());
     let failure = match shared.requests.try_acquire() {
         Err(_) => {
-            counter!(metrics::OVERLOADED).increment(1);
+            counter!(names::OVERLOADED).increment(1);
             Failure::overloaded()
         }
         Ok(_permit) => {

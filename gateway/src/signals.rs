@@ -1,7 +1,7 @@
 //! "Look at this counter": signals from stale reads and clears, sent in the background (R17).
 //! They are hints. Ingest sends durable ones for every write, so a dropped one loses nothing.
 
-use crate::metrics;
+use crate::names;
 use ::metrics::counter;
 use quick_cache::sync::Cache;
 use quipu_adapters::ports::{Body, NewRecord, Producer, Topic};
@@ -77,7 +77,7 @@ impl Signals {
             last_write,
         };
         if self.queue.try_send(Queued { namespace, signal }).is_err() {
-            counter!(metrics::SIGNALS_DROPPED).increment(1);
+            counter!(names::SIGNALS_DROPPED).increment(1);
         }
     }
 }
@@ -93,10 +93,10 @@ pub(crate) async fn publish<L: Producer>(log: L, mut queued: mpsc::Receiver<Queu
             .collect();
         let count = records.len() as u64;
         match log.append(Topic::Signals, records).await {
-            Ok(_) => counter!(metrics::SIGNALS).increment(count),
+            Ok(_) => counter!(names::SIGNALS).increment(count),
             Err(error) => {
                 tracing::warn!(%error, count, "signals were dropped");
-                counter!(metrics::SIGNALS_DROPPED).increment(count);
+                counter!(names::SIGNALS_DROPPED).increment(count);
             }
         }
     }

@@ -15,9 +15,6 @@ const ERRORS: &str = include_str!("../../docs/errors.md");
 const FAILURE: &str = include_str!("../src/failure.rs");
 const HTTP_ERROR: &str = include_str!("../src/http/error.rs");
 
-/// Where the metrics of the one-process server are named.
-const CRATES: [&str; 4] = ["gateway", "ingest", "rollup-worker", "shared/adapters"];
-
 /// Words in backticks and capitals that are neither codes nor reasons.
 const STATUSES: [&str; 2] = ["ACCEPTED", "ALREADY_APPLIED"];
 
@@ -178,28 +175,6 @@ fn the_docs_name_no_code_or_reason_that_does_not_exist() {
         let constant = word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
         assert!(!constant || known.contains(word), "{word} in errors.md");
     }
-}
-
-#[test]
-fn the_table_of_metrics_has_every_metric_and_no_other() {
-    let mut named = BTreeSet::new();
-    for source in CRATES.into_iter().flat_map(sources) {
-        let metrics = constants(&source).map(|(_, text)| text);
-        named.extend(
-            metrics
-                .filter(|text| text.starts_with("quipu_"))
-                .map(str::to_owned),
-        );
-    }
-    assert!(named.contains(quipu_gateway::metrics::REQUESTS));
-    let rows: Vec<_> = API
-        .lines()
-        .filter(|line| line.starts_with("| `quipu_"))
-        .map(cells)
-        .collect();
-    let documented: BTreeSet<_> = rows.iter().map(|row| row[0].to_owned()).collect();
-    assert_eq!(documented, named);
-    assert_eq!(rows.len(), documented.len(), "each metric has one row");
 }
 
 #[test]

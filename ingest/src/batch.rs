@@ -6,7 +6,7 @@ use quipu_core::{
     policy::Refusal,
     time::Micros,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// A range of one partition's records that a batch decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,14 @@ impl Batch {
         self.rows.push(row);
     }
 
+    /// How many of its rows are copies of an event that another row holds. What was stored before
+    /// is not known: it is never read (R8 makes the copies one).
+    pub fn duplicates(&self) -> u64 {
+        let identities = self.rows.iter().map(|row| (&row.counter, &row.event.key));
+        let distinct: HashSet<_> = identities.collect();
+        (self.rows.len() - distinct.len()) as u64
+    }
+
     /// How many records it keeps in memory, accepted and refused ones.
     pub fn kept(&self) -> usize {
         self.rows.len() + self.dead_letters.len()
@@ -110,5 +118,49 @@ impl DeadLetter {
             partition: 0,
             body: Body::Data { value, headers },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_core::{
+        event::{EventKey, LogPosition, Mutation, NamespaceId, StoredEvent},
+        name::{CounterName, ItemKey, Token},
+    };
+
+    fn row(counter: &str, token: &str, offset: u64) -> EventRow {
+        let event_time = Micros::new(7);
+        EventRow {
+            counter: CounterKey {
+                namespace: NamespaceId(1),
+                name: CounterName::new(counter).expect("a valid name"),
+            },
+            event: StoredEvent {
+                key: EventKey {
+                    event_time,
+                    event_id: Token::new(token).expect("a valid token"),
+                    item_key: ItemKey::new("").expect("a valid item key"),
+                },
+                mutation: Mutation::Add(1),
+                source: LogPosition {
+                    effective_time: event_time,
+                    partition: 0,
+                    offset,
+                },
+            },
+        }
+    }
+
+    #[test]
+    fn copies_of_an_event_are_duplicates_wherever_they_lay_and_other_events_are_not() {
+        let mut batch = Batch::default();
+        for (offset, (counter, token)) in [("a", "1"), ("b", "1"), ("a", "2")].iter().enumerate() {
+            batch.accept(row(counter, token, offset as u64));
+        }
+        assert_eq!(batch.duplicates(), 0);
+        batch.accept(row("a", "1", 8));
+        batch.accept(row("a", "1", 9));
+        assert_eq!(batch.duplicates(), 2);
     }
 }

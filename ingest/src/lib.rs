@@ -5,11 +5,12 @@
 
 pub mod batch;
 pub mod machine;
-pub mod metrics;
 mod process;
 pub mod refusals;
 mod run;
 pub mod ticks;
+
+use quipu_adapters::metrics::ingest as names;
 
 pub use process::{IngestError, Processed, make_durable};
 pub use run::{Ports, Settings, run};

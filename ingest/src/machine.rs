@@ -227,11 +227,22 @@ impl Machine {
             .map(|(partition, state)| (*partition, state.effective.get()))
     }
 
+    /// Each partition's frontier: what comes before it is decided and durable.
+    pub fn frontiers(&self) -> impl Iterator<Item = (u32, Committed)> {
+        self.partitions.iter().map(|(partition, state)| {
+            let (next_offset, effective_time) = state.ledger.frontier();
+            let frontier = Committed {
+                next_offset,
+                effective_time: *effective_time,
+            };
+            (*partition, frontier)
+        })
+    }
+
     /// The effective time of the slowest frontier; `None` without partitions.
     pub fn oldest_frontier(&self) -> Option<Micros> {
-        self.partitions
-            .values()
-            .map(|state| *state.ledger.frontier().1)
+        self.frontiers()
+            .map(|(_, frontier)| frontier.effective_time)
             .min()
     }
 }

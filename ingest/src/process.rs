@@ -2,7 +2,7 @@
 
 use crate::{
     batch::{Batch, DecidedRange},
-    metrics as names,
+    names,
     refusals::NearlyAllRefused,
 };
 use metrics::{counter, histogram};
@@ -73,6 +73,7 @@ pub async fn make_durable<L: Producer, E: EventStore>(
     }
     append(&log, Topic::Signals, || signals(&log, &policy, &batch)).await?;
     counter!(names::ACCEPTED).increment(batch.rows.len() as u64);
+    counter!(names::DUPLICATES).increment(batch.duplicates());
     counter!(names::SIGNALS).increment(batch.written.len() as u64);
     counter!(names::ACKNOWLEDGED_AND_REFUSED).increment(batch.acknowledged_and_refused);
     for letter in &batch.dead_letters {

@@ -4,7 +4,7 @@
 use crate::{
     batch::Batch,
     machine::{Machine, Present, Stall, Stalled},
-    metrics as names,
+    names,
     process::{IngestError, Processed, make_durable},
     ticks::{TickSettings, Ticks},
 };
@@ -13,6 +13,7 @@ use metrics::counter;
 use quipu_adapters::{
     clock::Clock,
     commits::Commits,
+    ends::Ends,
     ports::{
         Body, Consumer, EventStore, LogError, NewRecord, Polled, Producer, Record, StoreError,
         Topic,
@@ -66,10 +67,12 @@ pub struct Settings {
 /// How long before their time slices are made ready.
 const SLICE_LEAD: Duration = Duration::from_hours(1);
 const HOUSEKEEPING: Duration = Duration::from_secs(10);
+const OBSERVE: Duration = Duration::from_secs(1);
 const STALL_RETRY: Duration = Duration::from_millis(200);
 const DRAIN: Duration = Duration::from_secs(5);
 
 mod handover;
+mod observe;
 
 struct Ingest<C, L, E> {
     consumer: C,
@@ -84,6 +87,9 @@ struct Ingest<C, L, E> {
     commits: Commits,
     /// Revoked partitions, each with the time by which it is handed back.
     leaving: BTreeMap<u32, Instant>,
+    /// The watermark that was last published of each partition.
+    published: BTreeMap<u32, Micros>,
+    ends: Ends,
 }
 
 /// Runs the role until `shutdown` resolves, then finishes what is under way within a bound.
@@ -113,6 +119,8 @@ pub async fn run<C: Consumer, L: Producer, E: EventStore>(
         stalled: BTreeMap::new(),
         commits: Commits::new("commit offsets"),
         leaving: BTreeMap::new(),
+        published: BTreeMap::new(),
+        ends: Ends::default(),
     };
     ingest.run_until(shutdown).await?;
     if let Ok(drained) = tokio::time::timeout(DRAIN, ingest.drain()).await {
@@ -130,6 +138,7 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         tokio::pin!(shutdown);
         let mut ticker = tokio::time::interval(self.settings.ticks.active / 2);
         let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
+        let mut observe = tokio::time::interval(OBSERVE);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             self.seal_when_due();
@@ -144,6 +153,8 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
                 committed = self.commits.done() => self.on_committed(committed?),
                 _ = ticker.tick() => self.tick(),
                 _ = housekeeping.tick() => self.prepare_slices().await?,
+                _ = observe.tick() => self.observe(),
+                ends = self.ends.answered() => self.on_ends(&ends),
                 () = tokio::time::sleep_until(linger_ends.unwrap_or_else(Instant::now)),
                     if linger_ends.is_some() && may_seal => {}
                 polled = self.consumer.poll(), if has_room => self.on_polled(polled).await?,
@@ -155,6 +166,8 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         match polled {
             Ok(Polled::Assigned(assignments)) => {
                 for assignment in assignments {
+                    self.published
+                        .insert(assignment.partition, assignment.start.effective_time);
                     self.machine.assign(assignment);
                 }
                 self.prepare_slices().await?;

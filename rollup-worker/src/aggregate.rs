@@ -1,12 +1,13 @@
 //! Aggregates a batch of counters: base checkpoint, closed window, fold, new checkpoint.
 
-use crate::{machine::Rolled, metrics as names};
+use crate::{machine::Rolled, names};
 use futures::{StreamExt, stream};
-use metrics::counter;
+use metrics::{counter, histogram};
 use quipu_adapters::ports::{Cache, EventStore, RollupRow, RollupStore, StoreError};
 use quipu_core::{
     aggregate::OrderedFold, checkpoint::Checkpoint, event::CounterKey, time::Micros, window,
 };
+use std::time::Duration;
 
 /// The stores that an aggregation reads and writes.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub async fn aggregate<E: EventStore, R: RollupStore, C: Cache>(
     let folded: Vec<_> = stream::iter(folds).buffered(PARALLEL_READS).collect().await;
     let mut results = Vec::with_capacity(counters.len());
     let (mut to_store, mut to_cache) = (Vec::new(), Vec::new());
+    let (mut events, lags) = (0, histogram!(names::LAG_SECONDS));
+    let mut first_error = None;
     for ((counter, folded), row) in counters.into_iter().zip(folded).zip(rows) {
         let rolled = match folded {
             Ok(folded) => {
@@ -60,7 +63,10 @@ pub async fn aggregate<E: EventStore, R: RollupStore, C: Cache>(
                     to_store.push((counter.clone(), folded.checkpoint));
                 }
                 to_cache.push((counter.clone(), folded.checkpoint));
-                counter!(names::EVENTS).increment(folded.events);
+                events += folded.events;
+                if let Some(lag) = folded.lag {
+                    lags.record(lag);
+                }
                 let through = folded.checkpoint.last_rollup;
                 Some(Rolled {
                     through,
@@ -68,18 +74,25 @@ pub async fn aggregate<E: EventStore, R: RollupStore, C: Cache>(
                 })
             }
             Err(error) => {
-                tracing::warn!(%error, ?counter, "could not aggregate a counter; trying again");
+                first_error.get_or_insert(error);
                 None
             }
         };
         results.push((counter, rolled));
     }
+    if let Some(error) = first_error {
+        let failed = results.iter().filter(|(_, rolled)| rolled.is_none());
+        let (failed, of) = (failed.count(), results.len());
+        tracing::warn!(%error, failed, of, "could not aggregate counters; trying again");
+    }
     if let Err(error) = stores.rollups.put(to_store).await {
         return failed(results.into_iter().map(|(counter, _)| counter), &error);
     }
-    // A cache that is away costs reads their speed, not their truth.
+    counter!(names::EVENTS).increment(events);
+    // A cache that is away costs reads their speed, not their truth; that it is away is told by its
+    // connection, once.
     if let Err(error) = stores.cache.set_if_newer(to_cache).await {
-        tracing::warn!(%error, "could not update the cache; reads fall back to the rollup store");
+        tracing::debug!(%error, "could not update the cache; reads fall back to the rollup store");
     }
     results
 }
@@ -87,6 +100,8 @@ pub async fn aggregate<E: EventStore, R: RollupStore, C: Cache>(
 struct Folded {
     checkpoint: Checkpoint,
     events: u64,
+    /// For how long the oldest event had been closed; none was folded if there is none.
+    lag: Option<Duration>,
 }
 
 async fn fold<E: EventStore>(events: E, task: Task, row: RollupRow) -> Result<Folded, StoreError> {
@@ -102,10 +117,15 @@ async fn fold<E: EventStore>(events: E, task: Task, row: RollupRow) -> Result<Fo
         return Ok(Folded {
             checkpoint: base,
             events: 0,
+            lag: None,
         });
     };
     let mut fold = OrderedFold::from(base.count);
-    let mut sink = |event: quipu_core::event::StoredEvent| fold.push(&event.key, event.mutation);
+    let mut oldest = None;
+    let mut sink = |event: quipu_core::event::StoredEvent| {
+        oldest.get_or_insert(event.key.event_time);
+        fold.push(&event.key, event.mutation);
+    };
     events.scan(&task.counter, window, &mut sink).await?;
     let checkpoint = Checkpoint {
         count: fold.count(),
@@ -115,6 +135,7 @@ async fn fold<E: EventStore>(events: E, task: Task, row: RollupRow) -> Result<Fo
     Ok(Folded {
         checkpoint,
         events: fold.events(),
+        lag: oldest.map(|oldest| window.through.since(oldest)),
     })
 }
 

@@ -6,9 +6,10 @@
 
 pub mod aggregate;
 pub mod machine;
-pub mod metrics;
 pub mod pending;
 mod run;
 pub mod sweep;
+
+use quipu_adapters::metrics::rollup as names;
 
 pub use run::{Ports, RollupError, Settings, run};

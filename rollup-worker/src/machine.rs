@@ -233,6 +233,18 @@ impl Machine {
         self.pending.len()
     }
 
+    /// For how long the counter that waits longest could have been rolled up, in the log's time.
+    pub fn longest_wait(&self, closed: &BTreeMap<NamespaceId, Micros>) -> Duration {
+        self.pending.longest_wait(closed)
+    }
+
+    /// The offset that each signal partition was last committed to.
+    pub fn committed(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.partitions
+            .iter()
+            .map(|(partition, state)| (*partition, state.committed))
+    }
+
     /// Forgets what waits for namespaces that were deleted.
     pub fn forget_deleted(&mut self, policy: &PolicyBook) {
         for settled in self
@@ -280,11 +292,7 @@ impl Machine {
         self.pending.clear();
         self.overflow.clear();
         self.finished = Finished::default();
-        let committed = self
-            .partitions
-            .iter()
-            .map(|(id, state)| (*id, state.committed));
-        let positions: Vec<_> = committed.collect();
+        let positions: Vec<_> = self.committed().collect();
         for (partition, committed) in &positions {
             self.assign(*partition, *committed);
         }

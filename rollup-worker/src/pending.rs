@@ -2,8 +2,8 @@
 //! are finished once it is rolled up past them. 500 writes in a coalesce window are one entry.
 
 mod room;
-
 mod terms;
+mod waits;
 
 pub use terms::{Mark, Pace, Settled, SignalAt};
 
@@ -195,14 +195,15 @@ impl PendingSet {
         settled
     }
 
-    /// A counter in flight could not be rolled up: it is ripe at once again.
+    /// A counter in flight could not be rolled up: it is as ripe as before.
     pub fn put_back(&mut self, counter: &CounterKey) {
         let entry = self
             .counters
             .get_mut(counter)
             .expect("a counter in flight is in the set");
         entry.in_flight = false;
-        self.schedule(counter, Micros::MIN);
+        let ripe_at = entry.ripe_at;
+        self.schedule(counter, ripe_at);
     }
 
     /// The newest time that a counter is known to be rolled up through (R15: a worker never uses

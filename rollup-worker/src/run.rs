@@ -4,7 +4,7 @@
 use crate::{
     aggregate::{Stores, Task, aggregate},
     machine::{Durable, Finished, Limits, Machine, Rolled, closed_times},
-    metrics as names,
+    names,
     pending::SignalAt,
     sweep::{Sweep, SweepSettings},
 };
@@ -13,6 +13,7 @@ use metrics::{counter, gauge, histogram};
 use quipu_adapters::{
     clock::Clock,
     commits::Commits,
+    ends::Ends,
     ports::{
         Body, Cache, Committed, Consumer, Durability, EventStore, LogError, Polled, Producer,
         Record, RollupStore, StoreError,
@@ -74,9 +75,12 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(3);
 
 mod handover;
+mod observe;
 mod parking;
+mod troubles;
 
 use handover::Leaving;
+use troubles::Troubles;
 
 type BatchResult = (Vec<(CounterKey, Option<Rolled>)>, Duration);
 type SyncResult = (Finished, Result<Durability, StoreError>);
@@ -96,6 +100,8 @@ struct Worker<K, L, E, R, C> {
     sync: Option<BoxFuture<'static, SyncResult>>,
     commits: Commits,
     leaving: Leaving,
+    ends: Ends,
+    troubles: Troubles,
 }
 
 /// Runs the role until `shutdown` resolves, then finishes what is under way within a bound.
@@ -132,6 +138,8 @@ pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cac
         sync: None,
         commits: Commits::new("commit signals"),
         leaving: Leaving::default(),
+        ends: Ends::default(),
+        troubles: Troubles::default(),
     };
     tokio::select! {
         () = sweep.run() => unreachable!("the sweep goes on for ever"),
@@ -177,6 +185,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
                 Ok(()) = watermarks.changed() => self.refresh_closed(),
                 Ok(()) = policies.changed() => self.refresh_closed(),
                 _ = housekeeping.tick() => self.keep_house().await,
+                ends = self.ends.answered() => self.on_ends(&ends),
                 polled = self.consumer.poll() => self.on_polled(polled).await?,
             }
         }
@@ -315,6 +324,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         self.sync = None;
         match result {
             Ok(Durability::Durable) => {
+                self.troubles.sync.succeeded();
                 let durable = self.machine.on_durable(finished);
                 self.commit(durable).await;
                 Ok(())
@@ -330,7 +340,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
             }
             Err(error @ StoreError::Damaged(_)) => Err(error.into()),
             Err(error) => {
-                tracing::warn!(%error, "could not make checkpoints durable; trying again");
+                self.troubles.sync.failed(&error);
                 self.machine.sync_failed(finished);
                 Ok(())
             }

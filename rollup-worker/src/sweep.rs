@@ -2,7 +2,7 @@
 //! signal, or a counter long idle, heals without anyone reading it. A slice goes only after a
 //! sweep that began when it was closed found every counter rolled up past its end.
 
-use crate::{machine::closed_times, metrics as names};
+use crate::{machine::closed_times, names};
 use metrics::counter;
 use quipu_adapters::{
     clock::Clock,
@@ -95,7 +95,9 @@ impl<L: Producer, E: EventStore, R: RollupStore> Sweep<L, E, R> {
                     lagging: 0,
                     dropped: 0,
                 }) => {}
-                Ok(found) => tracing::info!(?found, "the sweep found work"),
+                Ok(Found { lagging, dropped }) => {
+                    tracing::info!(lagging, dropped, "the sweep found work");
+                }
                 Err(error) => tracing::warn!(%error, "the sweep stopped early"),
             }
         }

@@ -162,3 +162,34 @@ fn a_sync_that_began_before_a_partition_was_lost_finishes_nothing_of_it_not_even
     let after = roll(&mut machine);
     assert_eq!(machine.on_durable(after).commits, BTreeMap::from([(0, 5)]));
 }
+
+#[test]
+fn a_counter_that_fails_waits_for_as_long_as_its_write_has_been_closed() {
+    let (mut machine, book) = (Machine::new(LIMITS), book());
+    machine.assign(0, 0);
+    let at = |offset| SignalAt {
+        partition: 0,
+        offset,
+    };
+    let of_a_read = CheckedSignal {
+        counter: CounterKey {
+            name: CounterName::new("read").expect("a valid name"),
+            ..counter()
+        },
+        last_write: None,
+    };
+    machine.on_signal(AT, at(0), of_a_read, &book);
+    let closed = |seconds: u64| closed_times(&book, AT + Duration::from_secs(1 + seconds));
+    assert_eq!(machine.longest_wait(&closed(9)), Duration::ZERO);
+    machine.on_signal(AT, at(1), signal(AT), &book);
+    assert_eq!(machine.longest_wait(&closed(3)), Duration::from_secs(3));
+    let batch = machine.next_batch(&closed(3));
+    assert!(batch.contains(&counter()), "{batch:?}");
+    let failed = batch.into_iter().map(|counter| (counter, None)).collect();
+    machine.on_batch(failed, Duration::ZERO, &book);
+    assert_eq!(machine.longest_wait(&closed(5)), Duration::from_secs(5));
+    assert!(
+        machine.next_batch(&closed(3)).contains(&counter()),
+        "it is tried again at once"
+    );
+}

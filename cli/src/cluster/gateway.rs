@@ -13,6 +13,7 @@ use crate::{
 };
 use quipu_adapters::{
     config::{Config, GatewaySection},
+    metered::{MeteredCache, MeteredEvents, MeteredRollups},
     ports::ControlPlane,
 };
 use quipu_gateway::{Gateway, Limits, Ports, Probes, Settings};
@@ -42,9 +43,9 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let (board, control) = follower::start(&cluster, &mut roles)?;
     let ports = Ports {
         log: cluster.log.clone(),
-        events: cluster.events.clone(),
-        rollups: cluster.rollups.clone(),
-        cache: cluster.cache.clone(),
+        events: MeteredEvents::new(cluster.events.clone()),
+        rollups: MeteredRollups::new(cluster.rollups.clone()),
+        cache: MeteredCache::new(cluster.cache.clone()),
         control,
     };
     let settings = Settings {

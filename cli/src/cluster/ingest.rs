@@ -14,6 +14,7 @@ use crate::{
 use quipu_adapters::{
     config::{Config, IngestSection},
     kafka::{KafkaConsumer, watermarks},
+    metered::MeteredEvents,
     ports::ControlPlane,
     watermarks::WatermarkBoard,
 };
@@ -64,7 +65,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let consumer = Watched::new(consumer.await?, watch.clone());
     let ports = Ports {
         log: cluster.log.clone(),
-        events: cluster.events.clone(),
+        events: MeteredEvents::new(cluster.events.clone()),
         watermarks: board,
         policies: cluster.control.policies(),
         clock: cluster.clock.clone(),

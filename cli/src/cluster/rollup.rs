@@ -9,9 +9,14 @@ use super::{
 };
 use crate::{
     commands::exit::{Exit, Failed},
-    process::{metrics, readiness::Readiness, stop_signal, threads::Threads},
+    process::{metrics, readiness::Readiness, slices, stop_signal, threads::Threads},
 };
-use quipu_adapters::{config::Config, kafka::KafkaConsumer, ports::ControlPlane};
+use quipu_adapters::{
+    config::Config,
+    kafka::KafkaConsumer,
+    metered::{MeteredCache, MeteredEvents, MeteredRollups},
+    ports::ControlPlane,
+};
 use quipu_rollup_worker::{
     Ports, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
 };
@@ -47,6 +52,14 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         watch: watch.clone(),
     };
     tokio::spawn(dependencies.clone().follow(look));
+    let (events, slicing) = (
+        cluster.events.clone(),
+        config.cassandra.dataset()?.shape.slicing,
+    );
+    tokio::spawn(slices::follow(cluster.clock.clone(), slicing, move || {
+        let events = events.clone();
+        async move { events.slice_sizes().await }
+    }));
 
     let mut roles = Threads::new(readiness.clone());
     let (board, control) = follower::start(&cluster, &mut roles)?;
@@ -54,9 +67,9 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let ports = Ports {
         log: cluster.log.clone(),
         stores: Stores {
-            events: cluster.events.clone(),
-            rollups: cluster.rollups.clone(),
-            cache: cluster.cache.clone(),
+            events: MeteredEvents::new(cluster.events.clone()),
+            rollups: MeteredRollups::new(cluster.rollups.clone()),
+            cache: MeteredCache::new(cluster.cache.clone()),
         },
         watermarks: board,
         policies: control.policies(),

@@ -3,7 +3,10 @@
 use super::progress::Progress;
 use futures::{FutureExt, future::BoxFuture};
 use quipu_adapters::ports::{Committed, Consumer, LogError, Polled};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 /// What is known of the partitions of one consumer. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
@@ -85,5 +88,9 @@ impl<C: Consumer> Consumer for Watched<C> {
 
     fn resume(&mut self, partition: u32) {
         self.consumer.resume(partition);
+    }
+
+    fn ends(&self) -> BoxFuture<'static, BTreeMap<u32, u64>> {
+        self.consumer.ends()
     }
 }

@@ -2,12 +2,9 @@
 
 use super::ProcessError;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use quipu_adapters::metrics::{self as names, Kind};
 use std::{sync::Arc, time::Duration};
 
-/// From 100 µs to 10 s: fine where calls are, coarse where trouble is.
-const SECONDS: [f64; 14] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0,
-];
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Renders all metrics.
@@ -19,12 +16,17 @@ pub(crate) fn install() -> Result<Render, ProcessError> {
         what: "record metrics",
         reason: error.to_string(),
     };
-    let suffix = Matcher::Suffix("_seconds".to_owned());
-    let builder = PrometheusBuilder::new();
-    let builder = builder
-        .set_buckets_for_metric(suffix, &SECONDS)
-        .map_err(refused)?;
+    let mut builder = PrometheusBuilder::new();
+    for metric in names::all() {
+        if let Kind::Histogram(bounds) = metric.kind {
+            let name = Matcher::Full(metric.name.to_owned());
+            builder = builder
+                .set_buckets_for_metric(name, bounds)
+                .map_err(refused)?;
+        }
+    }
     let handle = builder.install_recorder().map_err(refused)?;
+    names::describe();
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {

@@ -4,6 +4,7 @@
 pub(crate) mod listen;
 pub(crate) mod metrics;
 pub(crate) mod readiness;
+pub(crate) mod slices;
 pub(crate) mod threads;
 
 use std::io;

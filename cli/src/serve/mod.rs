@@ -7,7 +7,7 @@ use crate::{
     process::{
         ProcessError, listen, metrics,
         readiness::Readiness,
-        stop_signal,
+        slices, stop_signal,
         threads::{Threads, until},
     },
 };
@@ -15,9 +15,11 @@ use clap::Args;
 use quipu_adapters::{
     clock::Clock,
     embedded::{Embedded, EmbeddedSettings},
+    metered::{MeteredCache, MeteredEvents, MeteredRollups},
 };
 use quipu_gateway::{Gateway, Limits, Probes};
 use std::{
+    future,
     io::{self, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -63,6 +65,7 @@ pub(crate) struct Server {
     listeners: Vec<JoinHandle<io::Result<()>>>,
     roles: Threads,
     readiness: Readiness,
+    slices: JoinHandle<()>,
     node: Embedded,
 }
 
@@ -94,12 +97,16 @@ impl Server {
         let (grpc_listener, grpc) = listen::bind(grpc, "grpc").await?;
         let node = Embedded::open(data, EmbeddedSettings::default(), clock.clone())?;
         let readiness = Readiness::starting();
+        let (slicing, events) = (EmbeddedSettings::default().dataset.slicing, node.events());
+        let slices = tokio::spawn(slices::follow(clock.clone(), slicing, move || {
+            future::ready(Ok(events.slice_sizes()))
+        }));
         let roles = roles::start(&node, &clock, readiness.clone())?;
         let ports = quipu_gateway::Ports {
             log: node.producer(),
-            events: node.events(),
-            rollups: node.rollups(),
-            cache: node.cache(),
+            events: MeteredEvents::new(node.events()),
+            rollups: MeteredRollups::new(node.rollups()),
+            cache: MeteredCache::new(node.cache()),
             control: node.control(),
         };
         let settings = quipu_gateway::Settings::default();
@@ -133,6 +140,7 @@ impl Server {
             listeners: listeners.into(),
             roles,
             readiness,
+            slices,
             node,
         })
     }
@@ -163,6 +171,7 @@ impl Server {
             }
         }
         let stopped = self.roles.stop().await;
+        self.slices.abort();
         drop(self.node);
         stopped
     }

@@ -4,6 +4,7 @@ use crate::process::{ProcessError, readiness::Readiness, threads::Threads};
 use quipu_adapters::{
     clock::Clock,
     embedded::{Embedded, EmbeddedSettings},
+    metered::{MeteredCache, MeteredEvents, MeteredRollups},
     ports::{ControlPlane, Topic},
 };
 use quipu_ingest::ticks::TickSettings;
@@ -52,7 +53,7 @@ pub(super) fn start(
     let mut threads = Threads::new(readiness);
     let ports = quipu_ingest::Ports {
         log: node.producer(),
-        events: node.events(),
+        events: MeteredEvents::new(node.events()),
         watermarks: node.watermarks(),
         policies: node.control().policies(),
         clock: clock.clone(),
@@ -62,9 +63,9 @@ pub(super) fn start(
     threads.spawn("ingest", ingest)?;
 
     let stores = Stores {
-        events: node.events(),
-        rollups: node.rollups(),
-        cache: node.cache(),
+        events: MeteredEvents::new(node.events()),
+        rollups: MeteredRollups::new(node.rollups()),
+        cache: MeteredCache::new(node.cache()),
     };
     let ports = quipu_rollup_worker::Ports {
         log: node.producer(),

@@ -2,12 +2,11 @@
 //! handed back, while the others go on.
 
 use super::Ingest;
-use metrics::gauge;
 use quipu_adapters::ports::{Committed, Consumer, EventStore, Producer};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
-use crate::{metrics as names, process::IngestError};
+use crate::process::IngestError;
 
 /// A partition is handed back after this long, however much of it is under way: whoever owns it
 /// next decides that again, alike.
@@ -64,16 +63,14 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         self.stalled.remove(&partition);
         self.commits.forget(partition);
         self.leaving.remove(&partition);
-        gauge!(names::WATERMARK_AGE, "partition" => partition.to_string()).set(0.0);
+        self.observe_no_more(partition);
     }
 
     /// R12: what is committed is published as watermarks, and nothing else.
     pub(super) fn on_committed(&mut self, frontiers: BTreeMap<u32, Committed>) {
-        let now = self.ports.clock.now();
         for (partition, frontier) in frontiers {
             self.ports.watermarks.publish(partition, frontier);
-            gauge!(names::WATERMARK_AGE, "partition" => partition.to_string())
-                .set(now.since(frontier.effective_time).as_secs_f64());
+            self.published.insert(partition, frontier.effective_time);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Giving signal partitions up: what was rolled up for them is made durable and committed, then
 //! they are handed back. Batches pause for that moment; signals of the others are read on.
 
-use super::Worker;
+use super::{Worker, names};
+use metrics::gauge;
 use quipu_adapters::ports::{Cache, Consumer, EventStore, Producer, RollupStore};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::Instant;
@@ -58,6 +59,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         self.machine.revoke(partitions);
         for partition in partitions {
             self.commits.forget(*partition);
+            gauge!(names::LAG_RECORDS, "partition" => partition.to_string()).set(0.0);
             self.leaving.partitions.remove(partition);
         }
         if self.leaving.is_empty() {

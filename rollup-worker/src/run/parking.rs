@@ -1,7 +1,7 @@
 //! Parking and loading signals in the store, and other work of the second hand.
 
 use super::{Worker, names};
-use metrics::{counter, gauge};
+use metrics::counter;
 use quipu_adapters::ports::{Cache, Consumer, EventStore, Parked, Producer, RollupStore};
 use std::collections::BTreeMap;
 
@@ -9,9 +9,7 @@ const PARKED_PAGE: usize = 2_000;
 
 impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K, L, E, R, C> {
     pub(super) async fn keep_house(&mut self) {
-        gauge!(names::PENDING).set(f64::from(
-            u32::try_from(self.machine.pending()).unwrap_or(0),
-        ));
+        self.observe();
         self.machine.forget_deleted(&self.policy);
         let rows = self.machine.to_park(self.ports.clock.now());
         if self.park(&rows).await {
@@ -40,9 +38,10 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
             let noted = rollups.note_writes(writes).await;
             let parked = rollups.park(*partition, rows.clone()).await;
             if let Err(error) = noted.and(parked) {
-                tracing::warn!(%error, "could not park signals; trying again");
+                self.troubles.park.failed(&error);
                 return false;
             }
+            self.troubles.park.succeeded();
         }
         true
     }
@@ -51,9 +50,12 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         while let Some((partition, after)) = self.machine.parked_to_load() {
             let rollups = &self.ports.stores.rollups;
             match rollups.parked(partition, after.as_ref(), PARKED_PAGE).await {
-                Ok(rows) => self.machine.on_parked_loaded(partition, &rows, PARKED_PAGE),
+                Ok(rows) => {
+                    self.troubles.load.succeeded();
+                    self.machine.on_parked_loaded(partition, &rows, PARKED_PAGE);
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "could not load parked signals; trying again");
+                    self.troubles.load.failed(&error);
                     return;
                 }
             }

@@ -7,9 +7,12 @@ pub mod clock;
 pub mod commits;
 pub mod config;
 pub mod embedded;
+pub mod ends;
 #[cfg(feature = "cluster")]
 pub mod kafka;
 pub mod memory;
+pub mod metered;
+pub mod metrics;
 pub mod ports;
 #[cfg(feature = "cluster")]
 pub mod redis;

@@ -33,6 +33,11 @@ impl Backoff {
         }
     }
 
+    /// The work succeeded: what fails next is told again.
+    pub fn succeeded(&mut self) {
+        self.attempt = 0;
+    }
+
     /// How long to wait after the last attempt that failed.
     pub fn last_pause(&self) -> Duration {
         Self::pause(self.attempt.saturating_sub(1))

@@ -100,6 +100,7 @@ run_against!(
         a_seek_reads_again,
         a_paused_partition_waits_while_others_go_on,
         a_poll_waits_for_the_next_append,
+        the_ends_of_partitions_are_known,
     ],
     cluster[kafka = crate::kafka::open],
 );
@@ -293,6 +294,15 @@ async fn a_paused_partition_waits_while_others_go_on<L: LogUnderTest>(log: L) {
     consumer.resume(0);
     let read = read_to_end(&mut consumer, &[0]).await;
     assert_eq!(values(&read[&0]), ["held"]);
+}
+
+async fn the_ends_of_partitions_are_known<L: LogUnderTest>(log: L) {
+    let mut consumer = log.consumer().await;
+    assigned(&mut consumer).await;
+    assert_eq!(consumer.ends().await, BTreeMap::from([(0, 0), (1, 0)]));
+    let appended = append(&log, ["a", "b"].map(|value| record(1, value)).to_vec()).await;
+    let ends = consumer.ends().await;
+    assert_eq!(ends, BTreeMap::from([(0, 0), (1, appended[1].offset + 1)]));
 }
 
 async fn a_poll_waits_for_the_next_append<L: LogUnderTest>(log: L) {

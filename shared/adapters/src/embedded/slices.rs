@@ -172,6 +172,15 @@ impl Catalogue {
         self.slices.iter().map(info).collect()
     }
 
+    /// The bytes of each slice that has rows.
+    pub(super) fn sizes(&self) -> BTreeMap<SliceId, u64> {
+        let size = |(id, slice): (&SliceId, &Arc<Slice>)| {
+            let rows = slice.rows.as_ref()?;
+            Some((*id, rows.disk_space()))
+        };
+        self.slices.iter().filter_map(size).collect()
+    }
+
     /// Whether every slice that touches the window exists or existed.
     pub(super) fn is_prepared(&self, window: Window) -> bool {
         let mut ids = self

@@ -17,7 +17,7 @@ use rdkafka::{
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, mpsc},
+    sync::{Arc, Weak, mpsc},
     time::Duration,
 };
 use tokio::sync::mpsc as channel;
@@ -26,6 +26,8 @@ use tokio::sync::mpsc as channel;
 const BATCHES: usize = 8;
 /// How long the role's end waits for the consumer to leave its group.
 const LEAVE: Duration = Duration::from_secs(3);
+/// How long a question that only metrics ask may take.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// Reads a topic as a member of a consumer group. Dropping it leaves the group, and waits for that
 /// a few seconds at most: commit before.
@@ -267,6 +269,30 @@ impl Consumer for KafkaConsumer {
                 assignment,
             });
         }
+    }
+
+    fn ends(&self) -> BoxFuture<'static, BTreeMap<u32, u64>> {
+        let client = self.client.as_ref().map(Arc::downgrade);
+        let topic = Arc::clone(&self.topic);
+        let partitions: Vec<u32> = self.owned.keys().copied().collect();
+        let ask = move || {
+            let mut ends = BTreeMap::new();
+            for partition in partitions {
+                // A question must not keep a consumer in its group that is gone.
+                let Some(client) = client.as_ref().and_then(Weak::upgrade) else {
+                    break;
+                };
+                match client.fetch_watermarks(&topic, list::number(partition), ANSWER) {
+                    Ok((_, end)) => ends.insert(partition, u64::try_from(end).unwrap_or_default()),
+                    Err(error) => {
+                        tracing::debug!(%error, topic = &*topic, partition, "could not ask for an end");
+                        break;
+                    }
+                };
+            }
+            ends
+        };
+        async move { tokio::task::spawn_blocking(ask).await.unwrap_or_default() }.boxed()
     }
 }
 

@@ -30,11 +30,6 @@ use tokio::sync::watch;
 /// the control plane knows them.
 pub type Registered = watch::Receiver<Arc<BTreeMap<u32, Micros>>>;
 
-/// Offsets that were committed but are no longer, or not yet, in their partition, by `topic`.
-pub const OUT_OF_RANGE: &str = "quipu_kafka_offsets_out_of_range_total";
-/// Partitions that Kafka has but nobody registered: they are not read, and nothing closes.
-pub const UNREGISTERED: &str = "quipu_kafka_partitions_unregistered";
-
 /// How long a call to a broker may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 

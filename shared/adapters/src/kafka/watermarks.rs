@@ -3,10 +3,11 @@
 //! gateways follow; a consumer without metadata in its commits falls back on it.
 
 use super::{
-    CALL_TIMEOUT, KafkaProducer, KafkaSettings, Registered, UNREGISTERED, blocking,
-    context::PlainContext, error, list, producer::Outgoing, settings::misconfigured,
+    CALL_TIMEOUT, KafkaProducer, KafkaSettings, Registered, blocking, context::PlainContext, error,
+    list, producer::Outgoing, settings::misconfigured,
 };
 use crate::{
+    metrics::stores::UNREGISTERED,
     ports::{Committed, LogError},
     retry::Backoff,
     watermarks::WatermarkBoard,

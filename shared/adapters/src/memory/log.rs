@@ -17,7 +17,8 @@ use crate::{
 use futures::{FutureExt, future::BoxFuture};
 use quipu_core::time::Micros;
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    future,
     sync::{Arc, Mutex},
 };
 use tokio::sync::watch;
@@ -283,5 +284,15 @@ impl Consumer for MemoryConsumer {
 
     fn resume(&mut self, partition: u32) {
         self.reader(partition).paused = false;
+    }
+
+    fn ends(&self) -> BoxFuture<'static, BTreeMap<u32, u64>> {
+        let state = lock(&self.log.state);
+        let end = |reader: &Reader| {
+            let records = &state.partition(self.topic, reader.partition).records;
+            let end = u64::try_from(records.len()).expect("a length fits 64 bits");
+            (reader.partition, end)
+        };
+        future::ready(self.readers.iter().map(end).collect()).boxed()
     }
 }

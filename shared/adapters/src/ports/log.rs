@@ -1,8 +1,9 @@
 //! The log: topics of partitions, offsets and append times; consumers with committed frontiers.
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use quipu_core::time::Micros;
+use std::{collections::BTreeMap, future};
 
 /// The topics that Quipu uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -182,4 +183,11 @@ pub trait Consumer: Send + 'static {
 
     /// Goes on after [`Self::pause`].
     fn resume(&mut self, partition: u32);
+
+    /// The offset behind the last record of each partition that is owned, for people to see:
+    /// nothing depends on it, and a partition that does not answer is left out. Does nothing until
+    /// it is polled.
+    fn ends(&self) -> BoxFuture<'static, BTreeMap<u32, u64>> {
+        future::ready(BTreeMap::new()).boxed()
+    }
 }

@@ -16,7 +16,10 @@ use super::{
     rollups::CheckpointOf,
     slices::{CassandraDataset, Catalogue, Slice},
 };
-use crate::ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError};
+use crate::{
+    metrics::stores::DROPPED_ROWS,
+    ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError},
+};
 use counters::Walks;
 use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 use quipu_core::{
@@ -30,9 +33,6 @@ use scylla::{
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
 use write::{BOUNDS, Placed, Values};
-
-/// Rows that were skipped because their slice is dropped (R19).
-const DROPPED_ROWS: &str = "quipu_event_store_rows_of_dropped_slices_total";
 
 /// Batches of one call under way at once. The connection bounds those of all calls.
 const BATCHES_AT_ONCE: usize = 64;
@@ -83,6 +83,14 @@ pub(super) fn namespace_id(id: NamespaceId) -> i32 {
 }
 
 impl CassandraEventStore {
+    /// What each slice takes on the disks of all nodes together, in bytes.
+    ///
+    /// # Errors
+    /// When a node does not answer.
+    pub async fn slice_sizes(&self) -> Result<BTreeMap<SliceId, u64>, StoreError> {
+        self.catalogue.sizes().await
+    }
+
     async fn statements(&self, slice: &Slice) -> Result<Arc<Statements>, Failure> {
         let table = self.catalogue.table(slice.id);
         let prepared = slice

@@ -3,6 +3,7 @@
 mod catalogue;
 mod dataset;
 mod owner;
+mod sizes;
 
 pub(super) use catalogue::{Catalogue, Slice, Snapshot};
 pub use dataset::CassandraDataset;

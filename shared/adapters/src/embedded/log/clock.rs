@@ -44,8 +44,8 @@ impl LogClock {
         let checked = self.guard.check(reading.wall, reading.steady);
         if checked.is_err() != self.stopped {
             self.stopped = checked.is_err();
-            if let Err(jumped) = &checked {
-                tracing::error!("the log stopped: {jumped}");
+            if let Err(error) = &checked {
+                tracing::error!(%error, "the log stopped");
             } else {
                 tracing::warn!("the log goes on: the machine's clock is back");
             }

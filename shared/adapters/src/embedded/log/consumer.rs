@@ -9,7 +9,11 @@ use super::{
 };
 use crate::ports::{Assignment, Committed, Consumer, LogError, Polled, Record, Topic};
 use futures::{FutureExt, future::BoxFuture};
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt, future,
+    sync::Arc,
+};
 use tokio::sync::watch;
 
 /// A poll brings no more than this many records, and bytes of contents, roughly.
@@ -207,5 +211,10 @@ impl Consumer for EmbeddedConsumer {
 
     fn resume(&mut self, partition: u32) {
         self.partitions[partition as usize].paused = false;
+    }
+
+    fn ends(&self) -> BoxFuture<'static, BTreeMap<u32, u64>> {
+        let ends = self.log.store.topic(self.topic).ends();
+        future::ready((0..).zip(ends).collect()).boxed()
     }
 }

@@ -84,7 +84,7 @@ impl Writer {
             }
         }
         if let Err(error) = self.store.db.persist(PersistMode::SyncAll) {
-            tracing::error!("the log could not be synced at the end: {error}");
+            tracing::error!(%error, "the log could not be synced at the end");
         }
     }
 
@@ -220,7 +220,7 @@ impl Writer {
                     break;
                 }
                 if let Err(error) = self.store.db.delete_keyspace(oldest.keyspace) {
-                    tracing::warn!("a finished segment could not be dropped yet: {error}");
+                    tracing::warn!(%error, "a finished segment could not be dropped yet");
                     break;
                 }
                 log.pop_segment();
@@ -250,7 +250,7 @@ impl Writer {
 
     /// Remembers a failed write, and says what those are told that waited for it.
     fn fail(&mut self, error: &fjall::Error) -> LogError {
-        tracing::error!("the log stopped: a write failed: {error}");
+        tracing::error!(%error, "the log stopped: a write failed");
         self.failed = Some(LogError::Damaged(format!(
             "an earlier write failed ({error}); nothing more is written until the server is \
              restarted, with space on its disk"

@@ -4,7 +4,8 @@
 
 use super::{Delivered, Position, RETRY, Reader};
 use crate::{
-    kafka::{UNREGISTERED, context::Change, list},
+    kafka::{context::Change, list},
+    metrics::stores::UNREGISTERED,
     ports::{Assignment, Committed, LogError, Topic},
 };
 use quipu_core::time::Micros;

@@ -192,7 +192,7 @@ impl Source<'_> {
     }
 
     pub(super) fn out_of_range(&self, partition: u32, refused: Refused) {
-        metrics::counter!(crate::kafka::OUT_OF_RANGE, "topic" => self.name().to_owned())
+        metrics::counter!(crate::metrics::stores::OUT_OF_RANGE, "topic" => self.name().to_owned())
             .increment(1);
         tracing::error!(topic = self.name(), partition, %refused, "an offset is out of range");
     }
