@@ -14,6 +14,7 @@ mod hot;
 mod imported;
 mod killed;
 mod lagging;
+mod operator;
 mod partitioned;
 mod poisoned;
 mod producer_in_python;
