@@ -1,7 +1,7 @@
 //! What becomes of a mutation: pure decisions, in the order in which a call meets them. Whoever
 //! drives them does the IO in between.
 
-use quipu_adapters::ports::Lookup;
+use quipu_adapters::ports::{Appended, Lookup};
 use quipu_core::{
     acknowledge::accepted_throughout,
     event::NamespaceId,
@@ -124,6 +124,21 @@ pub fn after_append(
         .filter(|_| latest <= book.valid_through())
         .and_then(|history| accepted_throughout(history, append_time, latest, event_time));
     decided.map_or(AfterAppend::Unavailable, AfterAppend::Accepted)
+}
+
+/// Whether an operator decided that the log's clock was wrong at this append (R3). Ingest takes
+/// another time then, so nothing follows from this one. A policy that reaches past the append time
+/// has every such decision that concerns it.
+pub fn is_capped(book: &PolicyBook, name: &str, appended: Appended) -> bool {
+    let Appended {
+        partition,
+        offset,
+        append_time,
+    } = appended;
+    book.history(name).is_some_and(|history| {
+        let caps = book.caps(history.topic());
+        caps.append_time(partition, offset, append_time) != append_time
+    })
 }
 
 /// What is known once the identity of a late mutation was looked up (R16).

@@ -152,6 +152,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let guard = self.settings.append_guard;
         let verdict = |(event, appended): (&&CheckedEvent, &Appended)| {
             let (name, at) = (event.namespace.as_str(), event.key.event_time);
+            if machine::is_capped(&book, name, *appended) {
+                return Err(Failure::undecided());
+            }
             match machine::after_append(&book, name, appended.append_time, guard, at) {
                 AfterAppend::Accepted(_) => {
                     self.meters.accepted().increment(1);

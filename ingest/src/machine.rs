@@ -9,6 +9,7 @@ use bytes::Bytes;
 use quipu_adapters::ports::{Assignment, Body, Committed, Record, Stamp};
 use quipu_core::{
     acknowledge::accepted_throughout,
+    caps::CappedRanges,
     clock_guard::ClockGuard,
     effective::EffectiveTime,
     event::{CounterKey, EventRow, LogPosition, StoredEvent},
@@ -16,7 +17,10 @@ use quipu_core::{
     policy::{PolicyBook, Refusal},
     time::Micros,
 };
-use quipu_schemas::event::{self, CheckedEvent, EventError};
+use quipu_schemas::{
+    event::{self, CheckedEvent, EventError},
+    timestamp::to_rfc3339,
+};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Why a partition cannot go on deciding yet. Stopping is not deciding (R3, R5).
@@ -32,6 +36,8 @@ pub enum Stall {
         append_time: Micros,
         /// This machine's clock.
         now: Micros,
+        /// The effective time before it.
+        effective: Micros,
     },
     /// The policy is not known to be valid that far.
     #[error("the policy is valid through {valid_through}, a record is effective at {effective}")]
@@ -53,6 +59,20 @@ pub struct Stalled {
     pub offset: u64,
     /// Why.
     pub reason: Stall,
+}
+
+impl Stalled {
+    /// What an operator can do where waiting does not help (R3).
+    pub fn remedy(&self, partition: u32) -> Option<String> {
+        let Stall::StampAhead { effective, .. } = self.reason else {
+            return None;
+        };
+        let (offset, time) = (self.offset, to_rfc3339(effective));
+        Some(format!(
+            "if it was the broker's clock that was wrong, set that right, then: quipu admin \
+             cap-time --partition {partition} --from {offset} --time {time}"
+        ))
+    }
 }
 
 /// What is true now for deciding.
@@ -146,15 +166,17 @@ impl Machine {
         };
         let rules = Rules {
             topic: &self.topic,
+            caps: present.policy.caps(&self.topic),
             append_guard: self.append_guard,
             policy: present.policy,
         };
         let mut next = first;
         let mut stalled = Ok(());
         for record in records {
+            let stamp = rules.stamp(partition, &record);
             let allowed = match state.verdicts.too_many() {
                 Some(refused) => Err(Stall::NearlyAllRefused(refused)),
-                None => may_decide(present, state.effective.get(), record.stamp),
+                None => may_decide(present, state.effective.get(), stamp),
             };
             if let Err(reason) = allowed {
                 stalled = Err(Stalled {
@@ -256,6 +278,7 @@ fn may_decide(present: Present<'_>, effective: Micros, stamp: Stamp) -> Result<(
         return Err(Stall::StampAhead {
             append_time,
             now: present.now,
+            effective,
         });
     }
     let effective = effective.max(append_time);
@@ -272,20 +295,29 @@ fn may_decide(present: Present<'_>, effective: Micros, stamp: Stamp) -> Result<(
 /// What verdicts depend on besides the record and its partition.
 struct Rules<'a> {
     topic: &'a str,
+    caps: &'a CappedRanges,
     append_guard: Duration,
     policy: &'a PolicyBook,
 }
 
 impl Rules<'_> {
+    /// A record's stamp as it is decided by: an operator may have capped it (R3).
+    fn stamp(&self, partition: u32, record: &Record) -> Stamp {
+        let capped = |time| self.caps.append_time(partition, record.offset, time);
+        match record.stamp {
+            Stamp::Log(append_time) => Stamp::Log(capped(append_time)),
+            worthless @ Stamp::Producer(_) => worthless,
+        }
+    }
+
     fn decide(&self, partition: u32, state: &mut Partition, record: Record, batch: &mut Batch) {
-        let (timestamp, verdict) = match (record.stamp, &record.body) {
+        let (Stamp::Log(shown) | Stamp::Producer(shown)) = record.stamp;
+        let verdict = match (self.stamp(partition, &record), &record.body) {
             (Stamp::Log(append_time), Body::Tick) => {
                 state.effective.observe(append_time);
                 return;
             }
-            (Stamp::Producer(time), Body::Tick | Body::Data { .. }) => {
-                (time, Err(Refusal::NotLogStamped))
-            }
+            (Stamp::Producer(_), Body::Tick | Body::Data { .. }) => Err(Refusal::NotLogStamped),
             (Stamp::Log(append_time), Body::Data { value, headers }) => {
                 let effective_time = state.effective.observe(append_time);
                 let source = LogPosition {
@@ -293,10 +325,9 @@ impl Rules<'_> {
                     partition,
                     offset: record.offset,
                 };
-                let verdict = decode(value, headers)
+                decode(value, headers)
                     .map_err(Refusal::from)
-                    .and_then(|event| self.judge(source, append_time, event, batch));
-                (append_time, verdict)
+                    .and_then(|event| self.judge(source, shown, event, batch))
             }
         };
         state.verdicts.note(verdict.as_ref().err());
@@ -305,7 +336,7 @@ impl Rules<'_> {
             Err(refusal) => batch.dead_letters.push(DeadLetter {
                 partition,
                 offset: record.offset,
-                timestamp,
+                timestamp: shown,
                 refusal,
                 body: record.body,
             }),
@@ -315,6 +346,7 @@ impl Rules<'_> {
     fn judge(
         &self,
         source: LogPosition,
+        // As gateways saw it, not capped.
         append_time: Micros,
         event: CheckedEvent,
         batch: &mut Batch,

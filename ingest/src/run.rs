@@ -232,7 +232,9 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
             .is_none()
         {
             let Stalled { offset, reason } = stalled;
-            tracing::error!(partition, offset, %reason, "ingest stopped before a record");
+            let remedy = stalled.remedy(partition);
+            let remedy = remedy.as_deref();
+            tracing::error!(partition, offset, %reason, remedy, "ingest stopped before a record");
         }
         self.consumer.seek(partition, stalled.offset);
         self.consumer.pause(partition);

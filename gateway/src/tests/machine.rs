@@ -1,10 +1,11 @@
 use crate::machine::{
     AfterAppend, AfterLookup, Moment, NoNamespace, Precheck, after_append, after_lookup, find,
-    is_stale, precheck,
+    is_capped, is_stale, precheck,
 };
 use proptest::prelude::*;
-use quipu_adapters::ports::Lookup;
+use quipu_adapters::ports::{Appended, Lookup};
 use quipu_core::{
+    caps::{CappedRange, CappedRanges},
     event::{EventKey, LogPosition, Mutation, NamespaceId, StoredEvent},
     name::{ItemKey, Namespace, Token},
     policy::{
@@ -152,6 +153,33 @@ fn an_append_that_took_too_long_is_not_accepted() {
         AfterAppend::Unavailable,
         "not created yet"
     );
+}
+
+#[test]
+fn nothing_is_accepted_by_an_append_time_that_an_operator_capped() {
+    let life = Incarnation::new(NamespaceId(1), at(100), limits(5, 5));
+    let mut policy = book(life, at(300));
+    let cap = CappedRange {
+        partition: 1,
+        first: 7,
+        last: 8,
+        time: at(150),
+        above: at(200),
+    };
+    let mut caps = CappedRanges::none();
+    caps.add(cap).unwrap();
+    policy.set_caps([("events".to_owned(), caps)].into());
+    let capped = |offset, append_time| {
+        let appended = Appended {
+            partition: 1,
+            offset,
+            append_time,
+        };
+        is_capped(&policy, "n", appended)
+    };
+    assert!(capped(7, at(201)));
+    assert!(!capped(9, at(201)), "another record");
+    assert!(!capped(7, at(200)), "ingest may have decided it before");
 }
 
 #[test]

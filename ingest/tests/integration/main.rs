@@ -1,6 +1,7 @@
 //! The whole role on a real node, under clocks that do what clocks do.
 
 mod acknowledged;
+mod capped;
 mod downtime;
 mod failing;
 mod handover;

@@ -7,6 +7,7 @@
 pub mod acknowledge;
 pub mod aggregate;
 pub mod batch;
+pub mod caps;
 pub mod checkpoint;
 pub mod clock_guard;
 pub mod effective;

@@ -1,7 +1,7 @@
 //! What is accepted, and when windows close: the policy of a namespace as a history in effective
 //! time (R4, R5), and the one horizon that ingest, rollup and gateway share.
 
-use crate::{event::NamespaceId, name::Namespace, time::Micros};
+use crate::{caps::CappedRanges, event::NamespaceId, name::Namespace, time::Micros};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// How late and how early an event may be.
@@ -303,6 +303,7 @@ impl NamespaceHistory {
 pub struct PolicyBook {
     names: BTreeMap<Namespace, Arc<NamespaceHistory>>,
     ids: BTreeMap<NamespaceId, Namespace>,
+    caps: BTreeMap<String, CappedRanges>,
     valid_through: Micros,
     in_effect: Option<Micros>,
 }
@@ -345,6 +346,17 @@ impl PolicyBook {
     /// Notes that a change is in effect.
     pub fn note_in_effect(&mut self, change: Micros) {
         self.in_effect = self.in_effect.max(Some(change));
+    }
+
+    /// The append times of a topic that an operator capped (R3).
+    pub fn caps(&self, topic: &str) -> &CappedRanges {
+        const NONE: &CappedRanges = &CappedRanges::none();
+        self.caps.get(topic).unwrap_or(NONE)
+    }
+
+    /// Replaces the capped append times, by topic.
+    pub fn set_caps(&mut self, caps: BTreeMap<String, CappedRanges>) {
+        self.caps = caps;
     }
 
     /// The history of a name.

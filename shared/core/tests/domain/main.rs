@@ -2,6 +2,7 @@
 //! models, and the exactness rules checked together on a small model of the whole system.
 
 mod aggregate;
+mod caps;
 mod checkpoint;
 mod clock_guard;
 mod exactness;

@@ -8,6 +8,7 @@
 //! by more than two seconds. A change is told to be in effect one second after its moment: the
 //! brokers' clocks are assumed to be within that of the role's.
 
+mod caps;
 mod check;
 mod refresh;
 mod registry;
@@ -25,10 +26,10 @@ use crate::{
     clock::Clock,
     ports::{ControlError, ControlPlane, NamespaceRecord, StoreError},
 };
-use quipu_core::{name::Namespace, policy::PolicyBook, time::Micros};
+use quipu_core::{caps::CappedRange, name::Namespace, policy::PolicyBook, time::Micros};
 use quipu_schemas::namespace::NamespaceDocument;
 use registry::{Registry, Version};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 use store::Book;
 use tokio::sync::{Mutex, watch};
 
@@ -175,6 +176,40 @@ impl CassandraControlPlane {
             if !is_new || self.shared.set_topics(&registry, &topics).await? {
                 self.shared.refresh().await?;
                 return Ok(topics.partitions(topic));
+            }
+        }
+        Err(StoreError::from(contended()).into())
+    }
+
+    /// Caps the append times of some records of a partition (R3): those that are later than any role
+    /// was allowed to decide before. Returns once every role that decides further knows of it. Call
+    /// it for records that are in the log already.
+    ///
+    /// # Errors
+    /// When there are no offsets or too many stretches, or when the store fails.
+    pub async fn cap_time(
+        &self,
+        topic: &str,
+        partition: u32,
+        offsets: RangeInclusive<u64>,
+        time: Micros,
+    ) -> Result<CappedRange, ControlError> {
+        for _ in 0..ATTEMPTS {
+            let registry = self.shared.fresh().await?;
+            let range = CappedRange {
+                partition,
+                first: *offsets.start(),
+                last: *offsets.end(),
+                time,
+                above: registry.heading.granted,
+            };
+            let mut caps = registry.heading.caps.clone();
+            let added = caps.entry(topic.to_owned()).or_default().add(range);
+            added.map_err(|error| ControlError::Refused(error.to_string()))?;
+            let set = self.shared.book.set_caps(&registry.heading, &caps).await;
+            if set.map_err(StoreError::from)? {
+                self.shared.wait_until_in_effect(range.above.succ()).await?;
+                return Ok(range);
             }
         }
         Err(StoreError::from(contended()).into())

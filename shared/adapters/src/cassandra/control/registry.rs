@@ -1,7 +1,7 @@
 //! The history of the namespaces, folded from what is stored. What may change, and when, is decided
 //! elsewhere.
 
-use super::topics::Topics;
+use super::{caps::Caps, topics::Topics};
 use crate::ports::NamespaceRecord;
 use quipu_core::{
     event::NamespaceId,
@@ -32,6 +32,7 @@ pub(super) struct Heading {
     pub(super) changes: i64,
     pub(super) next_id: i32,
     pub(super) topics: Topics,
+    pub(super) caps: Caps,
 }
 
 /// The fold of all versions.
@@ -141,7 +142,9 @@ impl Registry {
             .names
             .iter()
             .map(|(name, known)| (name.clone(), known.history.clone()));
-        PolicyBook::new(histories, self.heading.granted)
+        let mut book = PolicyBook::new(histories, self.heading.granted);
+        book.set_caps(self.heading.caps.clone());
+        book
     }
 
     /// The moment from which a change may hold: after all that was ever granted, and not long ago.

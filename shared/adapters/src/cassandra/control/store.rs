@@ -1,6 +1,7 @@
 //! The book as it is stored: read as a whole, and changed by compare-and-set in its one partition.
 
 use super::{
+    caps::{self, Caps},
     registry::{Heading, Registry, Version},
     topics::Topics,
 };
@@ -19,6 +20,7 @@ pub(super) struct Book {
     grant: PreparedStatement,
     change: PreparedStatement,
     change_topics: PreparedStatement,
+    change_caps: PreparedStatement,
 }
 
 #[derive(DeserializeRow)]
@@ -27,6 +29,7 @@ struct HeadingRow {
     changes: Option<i64>,
     next_id: Option<i32>,
     topics: Option<String>,
+    caps: Option<String>,
     store_millis: i64,
 }
 
@@ -49,7 +52,7 @@ pub(super) struct Read {
 
 impl Book {
     pub(super) async fn prepare(cassandra: &Cassandra) -> Result<Self, Failure> {
-        let heading = "SELECT granted, changes, next_id, topics, \
+        let heading = "SELECT granted, changes, next_id, topics, caps, \
                        toUnixTimestamp(now()) AS store_millis \
                        FROM {ks}.policies WHERE book = 0 LIMIT 1";
         let versions = "SELECT namespace, version, namespace_id, topic, effective_from, document, \
@@ -66,6 +69,8 @@ impl Book {
                       APPLY BATCH";
         let change_topics = "UPDATE {ks}.policies SET changes = ?, topics = ? WHERE book = 0 \
                              IF granted = ? AND changes = ?";
+        let change_caps = "UPDATE {ks}.policies SET changes = ?, caps = ? WHERE book = 0 \
+                           IF granted = ? AND changes = ?";
         Ok(Self {
             heading: cassandra.prepare_serial(heading).await?,
             versions: cassandra.prepare_serial(versions).await?,
@@ -73,6 +78,7 @@ impl Book {
             grant: cassandra.prepare_serial(grant).await?,
             change: cassandra.prepare_serial(change).await?,
             change_topics: cassandra.prepare_serial(change_topics).await?,
+            change_caps: cassandra.prepare_serial(change_caps).await?,
             cassandra: cassandra.clone(),
         })
     }
@@ -97,11 +103,15 @@ impl Book {
         let row = row.ok_or_else(missing)?;
         let topics = row.topics.ok_or_else(missing)?;
         let topics = Topics::from_json(&topics).map_err(|error| unreadable(what, &error))?;
+        // Where nobody ever capped anything there is nothing.
+        let caps = row.caps.as_deref().map_or(Ok(Caps::new()), caps::from_json);
+        let caps = caps.map_err(|error| unreadable(what, &error))?;
         let heading = Heading {
             granted: Micros::new(row.granted.ok_or_else(missing)?),
             changes: row.changes.ok_or_else(missing)?,
             next_id: row.next_id.ok_or_else(missing)?,
             topics,
+            caps,
         };
         let store_now = Micros::new(row.store_millis.saturating_mul(1_000));
         Ok(Read { heading, store_now })
@@ -164,6 +174,19 @@ impl Book {
         );
         self.cassandra
             .compare_and_set(&self.change_topics, values)
+            .await
+    }
+
+    /// Replaces the capped append times in the history of this heading.
+    pub(super) async fn set_caps(&self, heading: &Heading, caps: &Caps) -> Result<bool, Failure> {
+        let values = (
+            heading.changes + 1,
+            caps::to_json(caps),
+            heading.granted.get(),
+            heading.changes,
+        );
+        self.cassandra
+            .compare_and_set(&self.change_caps, values)
             .await
     }
 }
