@@ -12,6 +12,8 @@ pub struct Finding {
     pub problem: String,
     /// What to do about it.
     pub fix: String,
+    /// Whether it may be gone some seconds later: while partitions are added, it is so for a while.
+    pub is_passing: bool,
 }
 
 impl fmt::Display for Finding {
@@ -58,6 +60,7 @@ pub fn findings(
     ] {
         match facts.topics.get(name) {
             None => found.push(Finding {
+                is_passing: false,
                 problem: format!("topic {name} does not exist"),
                 fix: "create it with `quipu admin setup`".to_owned(),
             }),
@@ -98,6 +101,7 @@ fn alter(topic: &str, key: &str, value: impl fmt::Display) -> String {
 
 fn stamps(name: &str, topic: &TopicFacts) -> Option<Finding> {
     (topic.config.get(STAMPED_BY).map(String::as_str) != Some(BY_THE_LOG)).then(|| Finding {
+        is_passing: false,
         problem: not_log_stamped(name),
         fix: alter(name, STAMPED_BY, BY_THE_LOG),
     })
@@ -107,6 +111,7 @@ fn replication(name: &str, topic: &TopicFacts, brokers: usize) -> Option<Finding
     let least = number(topic, "min.insync.replicas").unwrap_or(1);
     if topic.replicas > 1 && least < 2 {
         return Some(Finding {
+            is_passing: false,
             problem: format!(
                 "topic {name} acknowledges with one replica in sync, so a record can be lost with \
                  one broker"
@@ -116,11 +121,13 @@ fn replication(name: &str, topic: &TopicFacts, brokers: usize) -> Option<Finding
     }
     if brokers > 1 && topic.replicas < 2 {
         return Some(Finding {
+            is_passing: false,
             problem: format!("topic {name} has partitions with one replica, on {brokers} brokers"),
             fix: "give it three replicas with kafka-reassign-partitions".to_owned(),
         });
     }
     (least > topic.replicas).then(|| Finding {
+        is_passing: false,
         problem: format!(
             "topic {name} asks for {least} replicas in sync but has {}: it takes no record",
             topic.replicas
@@ -141,6 +148,7 @@ fn partitions(name: &str, count: u32, registered: &BTreeMap<u32, Micros>) -> Vec
     let mut found = Vec::new();
     if !unregistered.is_empty() {
         found.push(Finding {
+            is_passing: true,
             problem: format!(
                 "partitions {unregistered:?} of {name} are not registered: they are not read, and \
                  no window closes"
@@ -151,6 +159,7 @@ fn partitions(name: &str, count: u32, registered: &BTreeMap<u32, Micros>) -> Vec
     if !missing.is_empty() {
         let total = registered.len();
         found.push(Finding {
+            is_passing: true,
             problem: format!(
                 "partitions {missing:?} of {name} are registered but Kafka does not have them: no \
                  window closes past their beginning"
@@ -164,6 +173,7 @@ fn partitions(name: &str, count: u32, registered: &BTreeMap<u32, Micros>) -> Vec
 fn policy(name: &str, topic: &TopicFacts, wanted: &str) -> Option<Finding> {
     let policy = topic.config.get("cleanup.policy")?;
     (policy != wanted).then(|| Finding {
+        is_passing: false,
         problem: format!("topic {name} has cleanup.policy={policy}, which loses what is needed"),
         fix: alter(name, "cleanup.policy", wanted),
     })
@@ -171,6 +181,7 @@ fn policy(name: &str, topic: &TopicFacts, wanted: &str) -> Option<Finding> {
 
 fn signal_count(name: &str, count: u32, fixed: u32) -> Option<Finding> {
     (count != fixed).then(|| Finding {
+        is_passing: false,
         problem: format!(
             "topic {name} has {count} partitions, but {fixed} were fixed at setup: signals of one \
              counter would reach several workers"
@@ -188,6 +199,7 @@ fn event_size(settings: &KafkaSettings, topic: &TopicFacts) -> Option<Finding> {
     let name = &settings.topics.events;
     let has = number(topic, key)?;
     (has > most).then(|| Finding {
+        is_passing: false,
         problem: format!(
             "topic {name} takes records of up to {has} bytes: a large one that is refused would \
              stop its partition"
@@ -208,6 +220,7 @@ fn letter_size(settings: &KafkaSettings, topic: &TopicFacts) -> Option<Finding> 
     let name = &settings.topics.dead_letters;
     let has = number(topic, key)?;
     (has < wanted).then(|| Finding {
+        is_passing: false,
         problem: format!(
             "topic {name} takes records of up to {has} bytes: a large refused record would stop \
              its partition"
