@@ -4,13 +4,15 @@ use super::{
     connect::Cluster,
     dependencies::{Dependencies, LookAt},
     follower,
+    later::Later,
     serving::{self, Serving},
     watched::Watch,
 };
 use crate::{
     commands::exit::{Exit, Failed},
-    process::{metrics, readiness::Readiness, stop_signal, threads::Threads},
+    process::{ProcessError, metrics, readiness::Readiness, stop_signal, threads::Threads},
 };
+use axum::Router;
 use quipu_adapters::{
     config::{Config, GatewaySection},
     metered::{MeteredCache, MeteredEvents, MeteredRollups},
@@ -25,6 +27,13 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let metrics = metrics::install()?;
     let http = serving::take(&config.gateway.http, "http").await?;
     let grpc = serving::take(&config.gateway.grpc, "grpc").await?;
+    let text = format!(
+        "quipu gateway serves http://{} (HTTP/JSON) and http://{} (gRPC)",
+        http.address, grpc.address
+    );
+    let later = Later::default();
+    let router = later.router(Arc::clone(&metrics));
+    let serving = Serving::start(vec![http, grpc], &router, limits(&config.gateway));
     let cluster = tokio::select! {
         cluster = Cluster::join_patiently(&config) => cluster?,
         () = &mut stop => return Ok(Exit::Done),
@@ -40,7 +49,29 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     tokio::spawn(dependencies.clone().follow(look));
 
     let mut roles = Threads::new(readiness.clone());
-    let (board, control) = follower::start(&cluster, &mut roles)?;
+    let ready = readiness.clone();
+    let probes = Probes {
+        ready: Arc::new(move || ready.check().and_then(|()| dependencies.check())),
+        metrics,
+    };
+    later.answer_with(calls(&cluster, &config, probes, &mut roles)?);
+    readiness.started();
+    serving::announce(&text);
+    let failure = serving::until_stopped(&mut roles, stop).await;
+    readiness.stopping();
+    serving.stop().await;
+    roles.stop().await?;
+    failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
+}
+
+/// All calls, on a cluster; and the role that follows its watermarks.
+pub(super) fn calls(
+    cluster: &Cluster,
+    config: &Config,
+    probes: Probes,
+    roles: &mut Threads,
+) -> Result<Router, ProcessError> {
+    let (board, control) = follower::start(cluster, roles)?;
     let ports = Ports {
         log: cluster.log.clone(),
         events: MeteredEvents::new(cluster.events.clone()),
@@ -53,27 +84,11 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     };
     let (gateway, signals) = Gateway::new(ports, board, cluster.clock.clone(), settings);
     tokio::spawn(signals);
-    let ready = readiness.clone();
-    let probes = Probes {
-        ready: Arc::new(move || ready.check().and_then(|()| dependencies.check())),
-        metrics,
-    };
-    let router = quipu_gateway::router(Arc::new(gateway), probes);
-    readiness.started();
-    let text = format!(
-        "quipu gateway serves http://{} (HTTP/JSON) and http://{} (gRPC)",
-        http.address, grpc.address
-    );
-    let serving = Serving::start(vec![http, grpc], &router, limits(&config.gateway));
-    serving::announce(&text);
-    let failure = serving::until_stopped(&mut roles, stop).await;
-    readiness.stopping();
-    serving.stop().await;
-    roles.stop().await?;
-    failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
+    Ok(quipu_gateway::router(Arc::new(gateway), probes))
 }
 
-fn limits(section: &GatewaySection) -> Limits {
+/// What clients can use up.
+pub(super) fn limits(section: &GatewaySection) -> Limits {
     Limits {
         connections: section.max_connections,
         requests: section.max_requests,

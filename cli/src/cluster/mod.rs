@@ -8,6 +8,7 @@ mod gated;
 mod gateway;
 mod health;
 mod ingest;
+mod later;
 mod progress;
 mod registered;
 mod rollup;
