@@ -3,6 +3,8 @@
 use crate::args::Command;
 use clap::{Args, Subcommand};
 use quipu_adapters::config::Sources;
+use quipu_core::time::Micros;
+use quipu_schemas::timestamp::from_rfc3339;
 use std::{env, path::PathBuf};
 
 /// Where the configuration comes from.
@@ -65,6 +67,8 @@ pub(crate) enum Role {
     Setup,
     Check,
     AddPartitions { total: u32 },
+    SetFrontier(FrontierArgs),
+    CapTime(CapArgs),
 }
 
 impl Command {
@@ -87,9 +91,56 @@ impl Command {
             Self::Admin(AdminCommand::AddPartitions { total, config }) => {
                 (Role::AddPartitions { total }, config.sources([]))
             }
+            Self::Admin(AdminCommand::SetFrontier { asked, config }) => {
+                (Role::SetFrontier(asked), config.sources([]))
+            }
+            Self::Admin(AdminCommand::CapTime { asked, config }) => {
+                (Role::CapTime(asked), config.sources([]))
+            }
             other => return Err(Box::new(other)),
         })
     }
+}
+
+/// `quipu admin set-frontier`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "roles read it"))]
+pub(crate) struct FrontierArgs {
+    /// The partition of the events topic.
+    #[arg(long, value_name = "N")]
+    pub(crate) partition: u32,
+    /// The first offset that is to be decided.
+    #[arg(long, value_name = "N")]
+    pub(crate) offset: u64,
+    /// The effective time there: no earlier than that of any record before.
+    #[arg(long, value_name = "RFC3339", value_parser = from_rfc3339)]
+    pub(crate) effective_time: Micros,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// `quipu admin cap-time`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "roles read it"))]
+pub(crate) struct CapArgs {
+    /// The partition of the events topic.
+    #[arg(long, value_name = "N")]
+    pub(crate) partition: u32,
+    /// The first record that was stamped wrongly: the one before which ingest stopped.
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) from: u64,
+    /// The last one; by default the newest record of the partition. Records between that were
+    /// stamped rightly keep their time.
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) through: Option<u64>,
+    /// When they were appended. The effective time before them delays nothing and makes no later
+    /// event late.
+    #[arg(long, value_name = "RFC3339", value_parser = from_rfc3339)]
+    pub(crate) time: Micros,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// `quipu admin ...`.
@@ -107,6 +158,22 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         config: ConfigArgs,
     },
+    /// Decide where ingest goes on with a partition of which that is not known, or not there any
+    /// more. No ingest may run.
+    SetFrontier {
+        #[command(flatten)]
+        asked: FrontierArgs,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Decide when records were appended that a broker with a wrong clock stamped far ahead, before
+    /// which ingest stopped.
+    CapTime {
+        #[command(flatten)]
+        asked: CapArgs,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
 }
 
 /// `quipu config ...`.
@@ -120,7 +187,9 @@ pub(crate) enum ConfigCommand {
 
 pub(crate) const ADMIN: &str = "  quipu admin setup --config quipu.toml
   quipu admin check
-  quipu admin add-partitions --total 8";
+  quipu admin add-partitions --total 8
+  quipu admin set-frontier --partition 3 --offset 1200 --effective-time 2025-03-01T12:00:00Z
+  quipu admin cap-time --partition 3 --from 1200 --time 2025-03-01T12:00:00Z";
 pub(crate) const CONFIG: &str = "  quipu config check --config quipu.toml
   QUIPU_REDIS_ADDRESS=redis:6379 quipu config print";
 pub(crate) const GATEWAY: &str = "  quipu gateway --config quipu.toml

@@ -2,6 +2,7 @@
 
 mod admin;
 mod connect;
+mod decisions;
 mod dependencies;
 mod follower;
 mod gated;
@@ -9,6 +10,7 @@ mod gateway;
 mod health;
 mod ingest;
 mod later;
+mod operator;
 mod progress;
 mod registered;
 mod rollup;
@@ -30,5 +32,7 @@ pub(crate) async fn run(role: Role, config: Config) -> Result<Exit, Failed> {
         Role::Setup => admin::setup(&config).await,
         Role::Check => admin::check(&config).await,
         Role::AddPartitions { total } => admin::add_partitions(&config, total).await,
+        Role::SetFrontier(asked) => operator::set_frontier(&config, asked).await,
+        Role::CapTime(asked) => operator::cap_time(&config, asked).await,
     }
 }

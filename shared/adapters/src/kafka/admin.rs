@@ -1,18 +1,19 @@
 //! Making the topics, and saying what is wrong with a cluster.
 
 mod findings;
+mod operator;
 
 use super::{
-    CALL_TIMEOUT, KafkaProducer, KafkaSettings, Registered, blocking, context::PlainContext, error,
-    frontier::metadata, list, settings::misconfigured, watermarks,
+    CALL_TIMEOUT, KafkaSettings, Registered, blocking, context::PlainContext, error, list,
+    settings::misconfigured,
 };
-use crate::ports::{Committed, LogError, Topic};
+use crate::ports::{LogError, Topic};
 pub use findings::{Finding, TopicFacts, findings};
+pub use operator::{PartitionState, partition_state, set_frontier};
 use rdkafka::{
     admin::{
         AdminClient, AdminOptions, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
     },
-    consumer::{BaseConsumer, CommitMode, Consumer},
     error::KafkaError,
     types::RDKafkaErrorCode,
 };
@@ -204,45 +205,6 @@ pub async fn add_partitions(settings: &KafkaSettings, total: u32) -> Result<(), 
             Ok(())
         }
     }
-}
-
-/// An operator's decision where a group goes on with a partition of the events topic, and at which
-/// effective time: what lies before is never decided by it. No member of the group may be running.
-///
-/// # Errors
-/// When the cluster cannot be reached, or the group has members.
-pub async fn set_frontier(
-    log: &KafkaProducer,
-    group: &str,
-    partition: u32,
-    frontier: Committed,
-) -> Result<(), LogError> {
-    let settings = log.settings().clone();
-    let group = group.to_owned();
-    let work = move || {
-        let consumer: BaseConsumer<PlainContext> = settings
-            .consumer(&group)
-            .create_with_context(PlainContext)
-            .map_err(|error| misconfigured(&error))?;
-        let topic = &settings.topics.events;
-        let commit = || {
-            let list = list::at(topic, [(partition, list::offset(frontier.next_offset))])?;
-            let mut element = list.find_partition(topic, list::number(partition));
-            let element = element.as_mut().expect("it was just added");
-            element.set_metadata(metadata(frontier.effective_time));
-            consumer.commit(&list, CommitMode::Sync)
-        };
-        commit().map_err(|error| match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::UnknownMemberId | RDKafkaErrorCode::IllegalGeneration) => {
-                LogError::Damaged(format!(
-                    "group {group} has members: stop every ingest first, then decide again"
-                ))
-            }
-            _ => error::of_topic(topic, &error),
-        })
-    };
-    blocking(work).await?;
-    watermarks::append(log, &[(partition, frontier)]).await
 }
 
 fn connect(settings: &KafkaSettings) -> Result<Admin, LogError> {

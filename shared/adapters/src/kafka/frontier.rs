@@ -1,7 +1,9 @@
 //! What a committed offset carries in its metadata: the effective time of the frontier (R2). A
 //! persistent format.
 
+use super::list;
 use quipu_core::time::Micros;
+use rdkafka::{Offset, TopicPartitionList};
 
 const PREFIX: &str = "quipu1 effective_micros=";
 
@@ -14,6 +16,23 @@ pub(super) fn metadata(effective_time: Micros) -> String {
 pub(super) fn effective_time(metadata: &str) -> Option<Micros> {
     let micros = metadata.strip_prefix(PREFIX)?.parse().ok()?;
     Some(Micros::new(micros))
+}
+
+/// A partition's committed offset and the effective time beside it.
+pub(super) fn committed_in(
+    list: &TopicPartitionList,
+    partition: u32,
+) -> Option<(u64, Option<Micros>)> {
+    let elements = list.elements();
+    let number = list::number(partition);
+    let found = elements
+        .iter()
+        .find(|element| element.partition() == number)?;
+    let Offset::Offset(offset) = found.offset() else {
+        return None;
+    };
+    let time = effective_time(found.metadata());
+    Some((u64::try_from(offset).ok()?, time))
 }
 
 /// An append time of the log, which counts in milliseconds.

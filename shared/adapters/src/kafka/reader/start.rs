@@ -2,16 +2,13 @@
 
 use crate::{
     kafka::{
-        CALL_TIMEOUT, context::GroupContext, error, frontier, list, settings::KafkaSettings,
-        watermarks,
+        CALL_TIMEOUT, context::GroupContext, error, frontier::committed_in, list,
+        settings::KafkaSettings, watermarks,
     },
     ports::{Committed, LogError, Topic},
 };
 use quipu_core::time::Micros;
-use rdkafka::{
-    Offset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
-};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 
 /// What is known of a partition before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,20 +193,6 @@ impl Source<'_> {
             .increment(1);
         tracing::error!(topic = self.name(), partition, %refused, "an offset is out of range");
     }
-}
-
-/// A partition's committed offset and the effective time beside it.
-fn committed_in(list: &TopicPartitionList, partition: u32) -> Option<(u64, Option<Micros>)> {
-    let elements = list.elements();
-    let number = list::number(partition);
-    let found = elements
-        .iter()
-        .find(|element| element.partition() == number)?;
-    let Offset::Offset(offset) = found.offset() else {
-        return None;
-    };
-    let time = frontier::effective_time(found.metadata());
-    Some((u64::try_from(offset).ok()?, time))
 }
 
 #[cfg(test)]
