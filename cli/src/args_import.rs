@@ -1,7 +1,8 @@
 //! The command line of `quipu import`.
 
-use crate::{args::ServerArgs, import::template::Template};
+use crate::{args::ServerArgs, args_cluster::ConfigArgs, import::template::Template};
 use clap::{Args, ValueEnum};
+use quipu_adapters::config::Sources;
 use std::path::{Path, PathBuf};
 
 pub(crate) const EXAMPLES: &str =
@@ -9,6 +10,11 @@ pub(crate) const EXAMPLES: &str =
   quipu import flights.csv --counter 'miles/{carrier}' --delta distance
   quipu import events.ndjson --counter 'views/{page}' --counter 'users/{user}'
   zcat old.csv.gz | quipu import - --format csv --counter all
+  quipu import flights.csv --counter 'miles/{carrier}' --kafka kafka:9092 --config quipu.toml
+
+With --kafka it appends to Kafka itself, and needs the cluster as a gateway does: the policy and the
+event store in Cassandra tell which adds are accepted, and which were before an interruption. Its
+journal is the same, so an import may go on with or without it.
 
 An import that was interrupted goes on where it stopped when the same command is run again: its
 journal knows which rows were sent, and every row is counted once. Keep FILE as it is until then.
@@ -40,8 +46,22 @@ pub(crate) struct ImportArgs {
     /// FILE.rejected; for standard input they are only counted.
     #[arg(long, value_name = "PATH")]
     pub(crate) rejected: Option<PathBuf>,
+    /// Append to the events topic on these brokers, instead of calling --server; `HOST:PORT`,
+    /// separated by commas. Everything else is as in the configuration.
+    #[arg(long, value_name = "BROKERS")]
+    kafka: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
+}
+
+impl ImportArgs {
+    /// Where the configuration comes from, when the import is to reach the cluster by itself.
+    pub(crate) fn sources(&self) -> Option<Sources> {
+        let brokers = self.kafka.clone()?;
+        Some(self.config.sources([("kafka.brokers", Some(brokers))]))
+    }
 }
 
 /// The formats of rows.

@@ -63,7 +63,14 @@ fn run(cli: Cli) -> Result<Exit, Failed> {
         Command::Add(args) => on_one_thread(commands::mutate::add(args)),
         Command::Get(args) => on_one_thread(commands::get::run(args)),
         Command::Clear(args) => on_one_thread(commands::mutate::clear(args)),
-        Command::Import(args) => on_one_thread(commands::import::run(args)),
+        Command::Import(args) => match args.sources() {
+            None => on_one_thread(commands::import::run(args)),
+            Some(sources) => {
+                let config = sources.load()?;
+                config.check()?;
+                on_many_threads(cluster::import(args, config))
+            }
+        },
         Command::Namespace(command) => commands::namespace::run(command),
         Command::Config(command) => commands::config::run(command),
         Command::Gateway(_) | Command::Ingest(_) | Command::RollupWorker(_) | Command::Admin(_) => {

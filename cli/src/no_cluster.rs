@@ -2,10 +2,16 @@
 
 use crate::{
     args_cluster::Role,
+    args_import::ImportArgs,
     commands::exit::{Exit, Failed},
 };
 use quipu_adapters::config::Config;
 use std::future::{Ready, ready};
+
+/// Refuses, and says how to build what it needs.
+pub(crate) fn import(_: ImportArgs, _: Config) -> Ready<Result<Exit, Failed>> {
+    refuse("import --kafka")
+}
 
 /// Refuses, and says how to build the roles.
 pub(crate) fn run(role: Role, _: Config) -> Ready<Result<Exit, Failed>> {

@@ -8,6 +8,7 @@ mod follower;
 mod gated;
 mod gateway;
 mod health;
+mod import;
 mod ingest;
 mod later;
 mod operator;
@@ -22,6 +23,8 @@ use crate::{
     commands::exit::{Exit, Failed},
 };
 use quipu_adapters::config::Config;
+
+pub(crate) use import::run as import;
 
 /// Runs a role until it is asked to stop, or an operator's command.
 pub(crate) async fn run(role: Role, config: Config) -> Result<Exit, Failed> {

@@ -83,4 +83,42 @@ fn a_build_without_the_roles_says_how_to_get_one_with_them() {
             "{text}"
         );
     }
+    let decisions: [&[&str]; 3] = [
+        &[
+            "admin",
+            "set-frontier",
+            "--partition",
+            "0",
+            "--offset",
+            "1",
+            "--effective-time",
+            TIME,
+        ],
+        &[
+            "admin",
+            "cap-time",
+            "--partition",
+            "0",
+            "--from",
+            "1",
+            "--time",
+            TIME,
+        ],
+        &[
+            "import",
+            "rows.csv",
+            "--counter",
+            "a",
+            "--kafka",
+            "kafka:9092",
+        ],
+    ];
+    for command in decisions {
+        let (code, text) = ended(&clean(command).output().unwrap());
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("without the distributed roles"), "{text}");
+    }
 }
+
+#[cfg(not(feature = "cluster"))]
+const TIME: &str = "2025-03-01T12:00:00Z";
