@@ -41,6 +41,9 @@ pub struct Ports<L, E, R, C> {
     pub log: L,
     /// What is aggregated, and where the results go.
     pub stores: Stores<E, R, C>,
+    /// The rollup store for the sweep. Where the store can lose writes it is another user of it
+    /// than the worker: both are told of a loss (R17).
+    pub sweep_rollups: R,
     /// Shows how far all is decided.
     pub watermarks: WatermarkBoard,
     /// Brings the policy.
@@ -118,7 +121,7 @@ pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cac
     let sweep = Sweep {
         log: ports.log.clone(),
         events: ports.stores.events.clone(),
-        rollups: ports.stores.rollups.clone(),
+        rollups: ports.sweep_rollups.clone(),
         watermarks: ports.watermarks.clone(),
         policies: ports.policies.clone(),
         clock: ports.clock.clone(),

@@ -71,6 +71,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
             rollups: MeteredRollups::new(cluster.rollups.clone()),
             cache: MeteredCache::new(cluster.cache.clone()),
         },
+        sweep_rollups: MeteredRollups::new(cluster.sweep_rollups.clone()),
         watermarks: board,
         policies: control.policies(),
         clock: cluster.clock.clone(),

@@ -70,6 +70,7 @@ pub(super) fn start(
     let ports = quipu_rollup_worker::Ports {
         log: node.producer(),
         stores,
+        sweep_rollups: MeteredRollups::new(node.rollups()),
         watermarks: node.watermarks(),
         policies: node.control().policies(),
         clock: clock.clone(),

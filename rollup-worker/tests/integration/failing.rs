@@ -138,6 +138,7 @@ async fn a_worker_ends_when_the_rollup_store_has_stopped_for_good() {
             rollups: Stopped,
             cache: MemoryCache::default(),
         },
+        sweep_rollups: Stopped,
         watermarks: WatermarkBoard::new(Watermarks::new([(0, clock.now())])),
         policies: watch::channel(Arc::new(crate::policy())).1,
         clock,

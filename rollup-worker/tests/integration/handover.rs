@@ -89,6 +89,7 @@ async fn start() -> (mpsc::UnboundedSender<Polled>, Arc<Mutex<Vec<Done>>>) {
             rollups: MemoryRollupStore::default(),
             cache: MemoryCache::default(),
         },
+        sweep_rollups: MemoryRollupStore::default(),
         watermarks: WatermarkBoard::new(Watermarks::new([(0, Micros::new(100_000_000))])),
         policies,
         clock,
