@@ -104,7 +104,6 @@ impl Command {
 
 /// `quipu admin set-frontier`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
-#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "roles read it"))]
 pub(crate) struct FrontierArgs {
     /// The partition of the events topic.
     #[arg(long, value_name = "N")]
@@ -122,7 +121,6 @@ pub(crate) struct FrontierArgs {
 
 /// `quipu admin cap-time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
-#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "roles read it"))]
 pub(crate) struct CapArgs {
     /// The partition of the events topic.
     #[arg(long, value_name = "N")]
