@@ -165,7 +165,11 @@ fn a_sync_that_began_before_a_partition_was_lost_finishes_nothing_of_it_not_even
 
 #[test]
 fn a_counter_that_fails_waits_for_as_long_as_its_write_has_been_closed() {
-    let (mut machine, book) = (Machine::new(LIMITS), book());
+    let limits = Limits {
+        batch_sizes: (2, 10),
+        ..LIMITS
+    };
+    let (mut machine, book) = (Machine::new(limits), book());
     machine.assign(0, 0);
     let at = |offset| SignalAt {
         partition: 0,
