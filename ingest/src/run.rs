@@ -11,6 +11,7 @@ use crate::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use metrics::counter;
 use quipu_adapters::{
+    background,
     clock::Clock,
     commits::Commits,
     ends::Ends,
@@ -268,7 +269,7 @@ impl<C: Consumer, L: Producer, E: EventStore> Ingest<C, L, E> {
         let policy = Arc::clone(&self.ports.policies.borrow());
         let (log, events) = (self.ports.log.clone(), self.ports.events.clone());
         let work = make_durable(log, events, policy, self.settings.topic, batch);
-        self.in_flight.push(work.boxed());
+        self.in_flight.push(background::start(work));
     }
 
     fn on_processed(&mut self, processed: Processed) {

@@ -8,9 +8,10 @@ use crate::{
     pending::SignalAt,
     sweep::{Sweep, SweepSettings},
 };
-use futures::{FutureExt, future::BoxFuture};
+use futures::future::BoxFuture;
 use metrics::{counter, gauge, histogram};
 use quipu_adapters::{
+    background,
     clock::Clock,
     commits::Commits,
     ends::Ends,
@@ -273,7 +274,7 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
             let results = aggregate(&stores, tasks).await;
             (results, started.elapsed())
         };
-        self.batch = Some(work.boxed());
+        self.batch = Some(background::start(work));
     }
 
     fn task(&self, counter: CounterKey) -> Task {
@@ -320,7 +321,8 @@ impl<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cache> Worker<K
         }
         let finished = finished.unwrap_or_default();
         let rollups = self.ports.stores.rollups.clone();
-        self.sync = Some(async move { (finished, rollups.sync().await) }.boxed());
+        let work = async move { (finished, rollups.sync().await) };
+        self.sync = Some(background::start(work));
     }
 
     async fn on_synced(&mut self, (finished, result): SyncResult) -> Result<(), RollupError> {

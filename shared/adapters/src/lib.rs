@@ -1,6 +1,7 @@
 //! Everything that touches the world. The roles know only the traits in [`ports`]; which
 //! implementation stands behind one is the binary's choice.
 
+pub mod background;
 #[cfg(feature = "cluster")]
 pub mod cassandra;
 pub mod clock;

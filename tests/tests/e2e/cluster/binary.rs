@@ -74,7 +74,12 @@ fn build(profile: &Path) {
     // time in turn with those of the tests.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        let of_this_test = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_PRIMARY_"];
+        let of_this_test = [
+            "CARGO_PKG_",
+            "CARGO_MANIFEST_",
+            "CARGO_BIN_",
+            "CARGO_PRIMARY_",
+        ];
         if of_this_test.iter().any(|prefix| text.starts_with(prefix)) {
             cargo.env_remove(&name);
         }
