@@ -227,3 +227,13 @@ async fn two_processes_make_the_same_slices_ready() {
         there.slices().await.expect("listed")
     );
 }
+
+#[tokio::test]
+async fn the_sizes_of_slices_are_told_of_those_that_are_ready() {
+    let (events, _keyspace) = events().await;
+    events.prepare(window(-1, SLICE)).await.expect("prepared");
+    events.drop_slice(SliceId(-1)).await.expect("dropped");
+    let sizes = events.slice_sizes().await.expect("every node answers");
+    let slices: Vec<SliceId> = sizes.into_keys().collect();
+    assert_eq!(slices, [SliceId(0), SliceId(1)]);
+}
