@@ -9,10 +9,7 @@ use super::{
     keys,
     slices::{Catalogue, Dataset, Slice},
 };
-use crate::{
-    metrics::stores::DROPPED_ROWS,
-    ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError},
-};
+use crate::ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError};
 use fjall::{Iter, Keyspace, KvPair, OwnedWriteBatch, PersistMode, UserKey, UserValue};
 use quipu_core::{
     event::{CounterKey, EventKey, EventRow, StoredEvent},
@@ -114,7 +111,7 @@ impl EmbeddedEventStore {
             current = Some((id, slice));
         }
         if dropped > 0 {
-            metrics::counter!(DROPPED_ROWS).increment(dropped);
+            metrics::counter!(crate::metrics::stores::DROPPED_ROWS).increment(dropped);
         }
         encoded.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(encoded)
