@@ -19,6 +19,7 @@ pub use topics::{RegisteredPartition, Topics};
 
 use super::{
     connection::Cassandra,
+    durable::Writes,
     error::{CassandraError, Failure},
     slices::CassandraDataset,
 };
@@ -53,6 +54,8 @@ pub struct CassandraControlPlane {
 
 struct Shared {
     book: Book,
+    /// What was read or written of the book and may not be durable yet (R11).
+    writes: Writes,
     clock: Clock,
     settings: ControlSettings,
     /// The newest history, and the lock of those who bring a newer one.
@@ -89,6 +92,7 @@ impl Cassandra {
     ) -> Result<CassandraControlPlane, CassandraError> {
         let shared = Shared {
             book: Book::prepare(self).await?,
+            writes: Writes::new(self.durable().await?),
             clock: self.clock().clone(),
             settings,
             known: Mutex::default(),

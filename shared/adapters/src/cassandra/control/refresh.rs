@@ -2,7 +2,10 @@
 //! pauses when it comes.
 
 use super::{Shared, registry::Heading};
-use crate::{cassandra::error::Failure, ports::StoreError};
+use crate::{
+    cassandra::error::Failure,
+    ports::{Durability, StoreError},
+};
 use quipu_core::time::Micros;
 use std::{
     sync::{Arc, Weak},
@@ -10,7 +13,7 @@ use std::{
 };
 
 const EVERY: Duration = Duration::from_secs(1);
-/// How far ahead time is granted.
+/// How far ahead time is granted, besides what it takes until that is durable.
 const AHEAD: Duration = Duration::from_secs(5);
 /// It is granted anew when less than this is left. Of many roles one grants, and all read.
 const LEAST: Duration = Duration::from_secs(4);
@@ -48,9 +51,12 @@ pub(super) async fn run(shared: Weak<Shared>) {
 }
 
 impl Shared {
-    /// Brings the newest history, and time to rely on it.
+    /// Brings the newest history, and time to rely on it: only once both are durable, or a storage
+    /// node that restarts could take back what was decided by.
     pub(super) async fn refresh(&self) -> Result<(), StoreError> {
         let mut known = self.known.lock().await;
+        // What is read counts as written at the moment of the read, as checkpoints do (R17).
+        let read = self.writes.begin();
         let heading = self.granted().await?;
         let registry = match known.take() {
             // Whoever knows as many changes knows the history through what was granted since.
@@ -60,6 +66,12 @@ impl Shared {
             }
             _ => self.book.registry(heading).await?,
         };
+        self.writes.acknowledged(&read);
+        if self.writes.sync().await? == Durability::Lost {
+            let problem = "the storage node restarted and may have lost changes of the control \
+                           plane; reading it again";
+            return Err(StoreError::Unavailable(problem.to_owned()));
+        }
         let valid_through = registry.heading.granted;
         // What was granted only rises, and so does what is told of it.
         self.policies.send_replace(Arc::new(registry.book()));
@@ -78,10 +90,12 @@ impl Shared {
             let now = self.clock.now();
             check_clock(before, read.store_now, now)?;
             let mut heading = read.heading;
-            if heading.granted >= now + LEAST {
+            // Twice: this renewal has to become durable, and the next one before this one ends.
+            let until_durable = 2 * self.writes.wait();
+            if heading.granted >= now + LEAST + until_durable {
                 return Ok(heading);
             }
-            let through = now + AHEAD;
+            let through = now + AHEAD + until_durable;
             if self.book.grant(&heading, through).await? {
                 heading.granted = through;
                 return Ok(heading);

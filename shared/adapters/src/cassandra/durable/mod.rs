@@ -25,6 +25,7 @@ use scylla::{
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 /// How this cluster makes writes durable. Cheap to clone.
@@ -134,6 +135,14 @@ impl Writes {
         Self {
             durable: durable.clone(),
             ledger: Arc::default(),
+        }
+    }
+
+    /// How long a sync takes at least.
+    pub(super) fn wait(&self) -> Duration {
+        match &self.durable {
+            Durable::Acknowledged => Duration::ZERO,
+            Durable::Probed(probe) => probe.wait(),
         }
     }
 

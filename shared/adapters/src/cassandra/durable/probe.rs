@@ -80,6 +80,11 @@ impl Probe {
         Ok(probe)
     }
 
+    /// How long after a write a probe must begin.
+    pub(super) fn wait(&self) -> Duration {
+        self.wait
+    }
+
     /// The generation that the newest answer told. The node may have restarted since.
     pub(super) fn known(&self) -> NodeGeneration {
         self.newest.borrow().generation
