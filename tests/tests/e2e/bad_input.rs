@@ -146,7 +146,7 @@ fn times() -> Vec<Case> {
 
 fn documents() -> Vec<Case> {
     vec![
-        put("{", "INVALID_FIELD"),
+        put("{", "MALFORMED_JSON"),
         put(r#"{"namespace": "other"}"#, "INVALID_FIELD"),
         put(r#"{"namespace": "web", "colour": 1}"#, "INVALID_FIELD"),
         put(
