@@ -1,5 +1,6 @@
 //! The binary with the distributed roles. The one beside the tests may lack them, or be older than
-//! what it is made of: `cargo test -p quipu-tests` builds no binaries.
+//! what it is made of: `cargo test -p quipu-tests` builds no binaries. Whoever has just built it says
+//! so by QUIPU_TEST_BINARY.
 
 use crate::files::root;
 use std::{
@@ -16,6 +17,14 @@ pub(super) fn binary() -> &'static Path {
         let test = env::current_exe().expect("a test knows where it is");
         let profile = test.ancestors().nth(2).expect("target/PROFILE/deps");
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("quipu-cluster");
+        if let Some(given) = env::var_os("QUIPU_TEST_BINARY") {
+            assert!(
+                keep(Path::new(&given), &kept) && has_roles(&kept),
+                "QUIPU_TEST_BINARY is no quipu with its distributed roles: {}",
+                given.display()
+            );
+            return kept;
+        }
         for _ in 0..3 {
             if keep(&profile.join("quipu"), &kept) && is_newest(profile) && has_roles(&kept) {
                 return kept;
