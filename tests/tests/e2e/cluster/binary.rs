@@ -1,6 +1,6 @@
 //! The binary with the distributed roles. The one beside the tests may lack them, or be older than
 //! what it is made of: `cargo test -p quipu-tests` builds no binaries. Whoever has just built it says
-//! so by QUIPU_TEST_BINARY.
+//! so by `QUIPU_TEST_BINARY`.
 
 use crate::files::root;
 use std::{
