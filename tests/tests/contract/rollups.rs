@@ -167,6 +167,8 @@ async fn parked_signals_come_in_pages_of_one_partition<S: RollupStore>(store: S)
             assert!(page.len() <= limit);
             listed.extend(page);
         }
+        // The order is the store's own.
+        listed.sort_by(|a, b| a.counter.cmp(&b.counter));
         assert_eq!(listed, signals, "pages of {limit}");
     }
     assert_eq!(store.parked(7, None, 9).await.expect("listed"), []);

@@ -48,7 +48,8 @@ pub trait RollupStore: Clone + Send + Sync + 'static {
         signals: Vec<Parked>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Up to `limit` parked signals of a partition, in the order of counters, after `after`.
+    /// Up to `limit` parked signals of a partition, in an order of counters that is the store's own
+    /// but always the same, after `after`, which may be gone.
     fn parked(
         &self,
         partition: u32,

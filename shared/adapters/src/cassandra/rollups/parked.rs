@@ -1,7 +1,5 @@
-//! Parked signals (R17): spread over shards of each signal partition, and merged again when they
-//! are listed.
+//! Parked signals (R17): spread over shards of each signal partition, and listed shard by shard.
 
-use super::AT_ONCE;
 use super::{
     super::{
         connection::Cassandra,
@@ -11,7 +9,6 @@ use super::{
     cell,
 };
 use crate::ports::Parked;
-use futures::{StreamExt, TryStreamExt, stream};
 use quipu_core::{
     event::{CounterKey, NamespaceId},
     key::{partition, route},
@@ -89,7 +86,8 @@ impl ParkedStatements {
         cassandra.write_all(&self.unpark, &rows).await
     }
 
-    /// The first signals after a counter, of all shards.
+    /// The first signals after a counter, one shard after the other: what is read is listed, however
+    /// many shards there are.
     pub(super) async fn list(
         &self,
         cassandra: &Cassandra,
@@ -97,17 +95,17 @@ impl ParkedStatements {
         after: Option<&CounterKey>,
         limit: usize,
     ) -> Result<Vec<Parked>, Failure> {
-        let shards = (0..SHARDS).map(|shard| async move {
+        let first = after.map_or(0, shard);
+        let mut parked = Vec::new();
+        for shard in first..SHARDS {
+            let after = after.filter(|_| shard == first);
             let from = (stored(partition), shard);
-            self.list_shard(cassandra, from, after, limit).await
-        });
-        let listed: Vec<Vec<Parked>> = stream::iter(shards)
-            .buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await?;
-        let mut parked: Vec<Parked> = listed.into_iter().flatten().collect();
-        parked.sort_unstable_by(|a, b| a.counter.cmp(&b.counter));
-        parked.truncate(limit);
+            let left = limit - parked.len();
+            parked.extend(self.list_shard(cassandra, from, after, left).await?);
+            if parked.len() == limit {
+                break;
+            }
+        }
         Ok(parked)
     }
 
