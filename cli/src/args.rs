@@ -69,6 +69,20 @@ pub(crate) enum Command {
     Config(ConfigCommand),
 }
 
+impl Command {
+    /// Whether it serves until it is stopped.
+    pub(crate) fn runs_for_long(&self) -> bool {
+        matches!(
+            self,
+            Self::Serve(_)
+                | Self::Demo(_)
+                | Self::Gateway(_)
+                | Self::Ingest(_)
+                | Self::RollupWorker(_)
+        )
+    }
+}
+
 const SERVE: &str = "  quipu serve --data ./quipu-data
   quipu serve --data ./quipu-data --http 127.0.0.1:0      # on a free port, which is printed";
 const ADD: &str = "  quipu add page_views                      # adds 1, in the namespace default

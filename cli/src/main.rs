@@ -28,7 +28,7 @@ const LAST_CALLS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if matches!(cli.command, Command::Serve(_) | Command::Demo(_)) {
+    if cli.command.runs_for_long() {
         allocator::settle();
     }
     let json = wants_json(&cli.command);

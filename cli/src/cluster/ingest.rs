@@ -1,15 +1,12 @@
 //! `quipu ingest`.
 
 use super::{
-    connect::Cluster,
-    dependencies::{Dependencies, LookAt},
-    health,
-    serving::{self, Serving},
-    watched::{Watch, Watched},
+    consuming::{self, Identity},
+    watched::Watched,
 };
 use crate::{
     commands::exit::{Exit, Failed},
-    process::{metrics, readiness::Readiness, stop_signal, threads::Threads},
+    process::stop_signal,
 };
 use quipu_adapters::{
     config::{Config, IngestSection},
@@ -20,7 +17,7 @@ use quipu_adapters::{
 };
 use quipu_core::watermark::Watermarks;
 use quipu_ingest::{Ports, Settings, ticks::TickSettings};
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, time::Duration};
 
 /// The last watermarks are published this soon after their commit.
 const LAST_WATERMARKS: Duration = Duration::from_millis(200);
@@ -28,31 +25,15 @@ const LAST_WATERMARKS: Duration = Duration::from_millis(200);
 /// Runs the role until it is asked to stop.
 pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let mut stop = pin!(stop_signal()?);
-    let metrics = metrics::install()?;
-    let taken = serving::take(&config.ingest.http, "http").await?;
-    let (readiness, watch) = (Readiness::starting(), Watch::default());
-    let dependencies = Dependencies::unknown();
-    let (ready, watched, answers) = (readiness.clone(), watch.clone(), dependencies.clone());
-    let stuck_after = config.ingest.stuck_after;
-    let probes = health::Probes {
-        live: Arc::new(move || watched.progress().check(stuck_after)),
-        ready: Arc::new(move || ready.check().and_then(|()| answers.check())),
-        metrics,
+    let identity = Identity {
+        name: "ingest",
+        http: &config.ingest.http,
+        stuck_after: config.ingest.stuck_after,
     };
-    let address = taken.address;
-    let serving = Serving::start(vec![taken], &health::router(probes), health::limits());
-    let cluster = tokio::select! {
-        cluster = Cluster::join_patiently(&config) => cluster?,
-        () = &mut stop => return Ok(Exit::Done),
+    let Some(mut joined) = consuming::join(&config, identity, stop.as_mut()).await? else {
+        return Ok(Exit::Done);
     };
-    let look = LookAt {
-        log: cluster.log.clone(),
-        policies: cluster.control.policies(),
-        clock: cluster.clock.clone(),
-        watch: watch.clone(),
-    };
-    tokio::spawn(dependencies.clone().follow(look));
-
+    let cluster = &joined.cluster;
     let registered = cluster.registered.borrow().clone();
     let initial = registered.iter().map(|(partition, at)| (*partition, *at));
     let board = WatermarkBoard::new(Watermarks::new(initial));
@@ -62,7 +43,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         &config.ingest.group,
         cluster.registered.clone(),
     );
-    let consumer = Watched::new(consumer.await?, watch.clone());
+    let consumer = Watched::new(consumer.await?, joined.watch.clone());
     let ports = Ports {
         log: cluster.log.clone(),
         events: MeteredEvents::new(cluster.events.clone()),
@@ -70,26 +51,15 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         policies: cluster.control.policies(),
         clock: cluster.clock.clone(),
     };
-    let mut roles = Threads::new(readiness.clone());
     let settings = settings(
         &config.ingest,
         &config.kafka.topics.events,
         config.gateway.append_guard,
     );
-    let work = quipu_ingest::run(consumer, ports, settings, roles.asked_to_stop());
-    roles.spawn("ingest", work)?;
-
-    readiness.started();
-    serving::announce(&format!(
-        "quipu ingest runs; health and metrics on http://{address}"
-    ));
-    let failure = serving::until_stopped(&mut roles, stop).await;
-    readiness.stopping();
-    let stopped = roles.stop().await;
-    tokio::time::sleep(LAST_WATERMARKS).await;
-    serving.stop().await;
-    stopped?;
-    failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
+    let stopped = joined.roles.asked_to_stop();
+    let work = quipu_ingest::run(consumer, ports, settings, stopped);
+    joined.roles.spawn("ingest", work)?;
+    joined.work(stop.as_mut(), LAST_WATERMARKS).await
 }
 
 fn settings(section: &IngestSection, topic: &str, append_guard: Duration) -> Settings {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod connect;
+mod consuming;
 mod decisions;
 mod dependencies;
 mod follower;

@@ -1,15 +1,13 @@
 //! `quipu rollup-worker`.
 
 use super::{
-    connect::Cluster,
-    dependencies::{Dependencies, LookAt},
-    follower, health,
-    serving::{self, Serving},
-    watched::{Watch, Watched},
+    consuming::{self, Identity},
+    follower,
+    watched::Watched,
 };
 use crate::{
     commands::exit::{Exit, Failed},
-    process::{metrics, readiness::Readiness, slices, stop_signal, threads::Threads},
+    process::{slices, stop_signal},
 };
 use quipu_adapters::{
     config::Config,
@@ -20,7 +18,7 @@ use quipu_adapters::{
 use quipu_rollup_worker::{
     Ports, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
 };
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, time::Duration};
 
 /// Counters that lag less than this are on their way.
 const SWEEP_GRACE: Duration = Duration::from_secs(30);
@@ -28,30 +26,15 @@ const SWEEP_GRACE: Duration = Duration::from_secs(30);
 /// Runs the role until it is asked to stop.
 pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let mut stop = pin!(stop_signal()?);
-    let metrics = metrics::install()?;
-    let taken = serving::take(&config.rollup.http, "http").await?;
-    let (readiness, watch) = (Readiness::starting(), Watch::default());
-    let dependencies = Dependencies::unknown();
-    let (ready, watched, answers) = (readiness.clone(), watch.clone(), dependencies.clone());
-    let stuck_after = config.rollup.stuck_after;
-    let probes = health::Probes {
-        live: Arc::new(move || watched.progress().check(stuck_after)),
-        ready: Arc::new(move || ready.check().and_then(|()| answers.check())),
-        metrics,
+    let identity = Identity {
+        name: "rollup-worker",
+        http: &config.rollup.http,
+        stuck_after: config.rollup.stuck_after,
     };
-    let address = taken.address;
-    let serving = Serving::start(vec![taken], &health::router(probes), health::limits());
-    let cluster = tokio::select! {
-        cluster = Cluster::join_patiently(&config) => cluster?,
-        () = &mut stop => return Ok(Exit::Done),
+    let Some(mut joined) = consuming::join(&config, identity, stop.as_mut()).await? else {
+        return Ok(Exit::Done);
     };
-    let look = LookAt {
-        log: cluster.log.clone(),
-        policies: cluster.control.policies(),
-        clock: cluster.clock.clone(),
-        watch: watch.clone(),
-    };
-    tokio::spawn(dependencies.clone().follow(look));
+    let cluster = &joined.cluster;
     let (events, slicing) = (
         cluster.events.clone(),
         config.cassandra.dataset()?.shape.slicing,
@@ -60,9 +43,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         let events = events.clone();
         async move { events.slice_sizes().await }
     }));
-
-    let mut roles = Threads::new(readiness.clone());
-    let (board, control) = follower::start(&cluster, &mut roles)?;
+    let (board, control) = follower::start(cluster, &mut joined.roles)?;
     let consumer = KafkaConsumer::signals(cluster.kafka.clone(), &config.rollup.group)?;
     let ports = Ports {
         log: cluster.log.clone(),
@@ -76,21 +57,11 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         policies: control.policies(),
         clock: cluster.clock.clone(),
     };
-    let consumer = Watched::new(consumer, watch.clone());
-    let stopped = roles.asked_to_stop();
+    let consumer = Watched::new(consumer, joined.watch.clone());
+    let stopped = joined.roles.asked_to_stop();
     let work = quipu_rollup_worker::run(consumer, ports, settings(&config), stopped);
-    roles.spawn("rollup-worker", work)?;
-
-    readiness.started();
-    serving::announce(&format!(
-        "quipu rollup-worker runs; health and metrics on http://{address}"
-    ));
-    let failure = serving::until_stopped(&mut roles, stop).await;
-    readiness.stopping();
-    let stopped = roles.stop().await;
-    serving.stop().await;
-    stopped?;
-    failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
+    joined.roles.spawn("rollup-worker", work)?;
+    joined.work(stop.as_mut(), Duration::ZERO).await
 }
 
 fn settings(config: &Config) -> Settings {
