@@ -94,9 +94,10 @@ impl DeadLetter {
             Refusal::Malformed(problem) => problem.clone(),
             Refusal::Late { horizon } => format!("at or before the horizon {horizon}"),
             Refusal::TooFarAhead { newest } => format!("after the newest acceptable time {newest}"),
-            Refusal::UnknownNamespace | Refusal::WrongTopic | Refusal::NotLogStamped => {
-                String::new()
-            }
+            Refusal::UnknownNamespace
+            | Refusal::WrongTopic
+            | Refusal::KeepsNoEvents
+            | Refusal::NotLogStamped => String::new(),
         };
         let (value, mut headers) = match self.body.clone() {
             Body::Data { value, headers } => (value, headers),

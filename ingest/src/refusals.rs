@@ -43,6 +43,7 @@ impl RecentVerdicts {
         let wrong = refusal.filter(|refusal| match refusal {
             Refusal::Malformed(_)
             | Refusal::WrongTopic
+            | Refusal::KeepsNoEvents
             | Refusal::UnknownNamespace
             | Refusal::NotLogStamped => true,
             Refusal::Late { .. } | Refusal::TooFarAhead { .. } => false,

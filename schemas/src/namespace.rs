@@ -1,6 +1,6 @@
 //! The namespace document: what a team declares, and the control plane keeps.
 
-use quipu_core::policy::{Cardinality, Limits, RollupSettings};
+use quipu_core::policy::{self, Cardinality, Limits, RollupSettings};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -119,6 +119,16 @@ pub enum DocumentCardinality {
     High,
 }
 
+impl From<Mode> for policy::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::EventuallyConsistent => Self::EventuallyConsistent,
+            Mode::Accurate => Self::Accurate,
+            Mode::BestEffort => Self::BestEffort,
+        }
+    }
+}
+
 impl Default for Rollup {
     fn default() -> Self {
         Self {
@@ -207,6 +217,38 @@ impl NamespaceDocument {
             }
         }
         Ok(())
+    }
+
+    /// Checks that it may take the place of the document in force: no change may break a promise
+    /// about events that are counted already.
+    pub fn check_change(&self, before: &Self) -> Result<(), DocumentError> {
+        let mode = |document: &Self| policy::Mode::from(document.mode);
+        if mode(self).keeps_events() != mode(before).keeps_events() {
+            return Err(DocumentError {
+                field: "type".to_owned(),
+                problem: policy::ChangeError::KeepsEvents.to_string(),
+            });
+        }
+        if self.dataset() != before.dataset() {
+            return Err(DocumentError {
+                field: "persistence".to_owned(),
+                problem: "its events are in another dataset, and would be lost to its counts; \
+                          make a new namespace for the new dataset"
+                    .to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The dataset that its events lie in.
+    fn dataset(&self) -> &str {
+        let events = self
+            .persistence
+            .iter()
+            .find(|entry| entry.id == PersistenceId::EventStore);
+        events
+            .and_then(|entry| entry.physical_storage.dataset.as_deref())
+            .unwrap_or("default")
     }
 
     /// Its limits, for the policy.

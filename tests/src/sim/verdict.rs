@@ -50,6 +50,9 @@ pub(super) fn truth(
     let Some(life) = history.lives().iter().find(alive) else {
         return Verdict::Refused("unknown_namespace");
     };
+    if !life.mode().keeps_events() {
+        return Verdict::Refused("keeps_no_events");
+    }
     let slack = i64::from(bug == Some(Bug::AcceptsTheHorizon));
     let mut ahead = 0;
     for (index, version) in life.versions().iter().enumerate() {

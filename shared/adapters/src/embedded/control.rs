@@ -122,7 +122,11 @@ impl ControlPlane for EmbeddedControlPlane {
         let decide = move |registry: &Registry| {
             Ok(match registry.records.get(&asked) {
                 Some(record) if record.document == document => None,
-                Some(_) => Some(What::Changed { document }),
+                Some(record) => {
+                    let allowed = document.check_change(&record.document);
+                    allowed.map_err(|error| ControlError::Refused(error.to_string()))?;
+                    Some(What::Changed { document })
+                }
                 None => Some(What::Created {
                     id: registry.book.next_id().0,
                     document,

@@ -4,7 +4,8 @@ use quipu_core::{
     event::NamespaceId,
     name::Namespace,
     policy::{
-        Cardinality, Incarnation, Limits, NamespaceHistory, PolicyBook, Refusal, RollupSettings,
+        Cardinality, ChangeError, Incarnation, Limits, Mode, NamespaceHistory, PolicyBook, Refusal,
+        RollupSettings,
     },
     time::Micros,
     window::{self, Window},
@@ -277,6 +278,7 @@ fn every_refusal_has_a_reason_of_its_own() {
     let refusals = [
         Refusal::UnknownNamespace,
         Refusal::WrongTopic,
+        Refusal::KeepsNoEvents,
         Refusal::NotLogStamped,
         Refusal::Late { horizon: at(0) },
         Refusal::TooFarAhead { newest: at(0) },
@@ -288,10 +290,25 @@ fn every_refusal_has_a_reason_of_its_own() {
         [
             "unknown_namespace",
             "wrong_topic",
+            "keeps_no_events",
             "not_log_stamped",
             "late",
             "too_far_ahead",
             "malformed"
         ]
     );
+}
+
+#[test]
+fn a_life_that_keeps_no_events_accepts_none_and_stays_so() {
+    let life = |mode| Incarnation::new(NamespaceId(1), at(0), limits(5, 5)).with_mode(mode);
+    let verdict = |mode| NamespaceHistory::new("t", ROLLUP, life(mode)).decide(at(9), at(9));
+    assert_eq!(verdict(Mode::Accurate), Ok(NamespaceId(1)));
+    assert_eq!(verdict(Mode::BestEffort), Err(Refusal::KeepsNoEvents));
+    let mut exact = life(Mode::EventuallyConsistent);
+    assert_eq!(exact.set_mode(Mode::Accurate), Ok(()));
+    assert_eq!(exact.mode(), Mode::Accurate);
+    let refused = Err(ChangeError::KeepsEvents);
+    assert_eq!(exact.set_mode(Mode::BestEffort), refused);
+    assert_eq!(life(Mode::BestEffort).set_mode(Mode::Accurate), refused);
 }

@@ -106,7 +106,8 @@ impl Cassandra {
     }
 
     /// Makes the control plane's first history: the partitions of the events topic and the
-    /// namespace `default`, both from now on. One that is there stays.
+    /// namespace `default`, both from now on. One that is there stays, with the partitions that
+    /// were added to it.
     pub(super) async fn begin_control(
         &self,
         events_topic: &str,
@@ -120,11 +121,13 @@ impl Cassandra {
         for _ in 0..ATTEMPTS {
             let registry = book.registry(book.heading().await?.heading).await?;
             let registered = registry.heading.topics.partitions(events_topic).len();
-            if registered != partitions as usize {
+            // More may have been added since: what is configured is what a new topic gets.
+            if registered < partitions as usize {
                 return Err(CassandraError::Refused(format!(
-                    "topic {events_topic} has {registered} registered partitions, and {partitions} \
-                     are configured; configure {registered}, or add some with `quipu admin \
-                     add-partitions`"
+                    "topic {events_topic} has {registered} registered partitions, and \
+                     kafka.event_partitions = {partitions}, which only a new topic gets; configure \
+                     {registered}, or add some with `quipu admin add-partitions --total \
+                     {partitions}`"
                 )));
             }
             // Deleted, it stays deleted.
@@ -293,6 +296,10 @@ impl ControlPlane for CassandraControlPlane {
         let registry = self
             .change(|registry, now| {
                 let known = registry.record(&name);
+                if let Some(known) = known {
+                    let allowed = document.check_change(&known.document);
+                    allowed.map_err(|error| ControlError::Refused(error.to_string()))?;
+                }
                 let is_new = known.is_none_or(|known| known.document != document);
                 Ok(is_new.then(|| registry.next_version(&name, &document, topic, now)))
             })

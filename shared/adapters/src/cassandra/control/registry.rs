@@ -89,7 +89,8 @@ impl Registry {
             return Err(format!("version {expected} is missing"));
         }
         let id = u32::try_from(version.id).map_err(|error| text(&error))?;
-        let life = Incarnation::new(NamespaceId(id), at, document.limits());
+        let life = Incarnation::new(NamespaceId(id), at, document.limits())
+            .with_mode(document.mode.into());
         let (mut history, first_of_life) = match known {
             None => {
                 let rollup = document.rollup_settings();
@@ -107,6 +108,8 @@ impl Registry {
             }
             Some(mut known) => {
                 let life = known.history.newest_mut();
+                let read = life.set_mode(document.mode.into());
+                read.map_err(|error| text(&error))?;
                 if life.limits_at(Micros::MAX) != document.limits() {
                     let changed = life.change(at, document.limits());
                     changed.map_err(|error| text(&error))?;

@@ -85,7 +85,8 @@ impl Registry {
             .map(|history| (**history).clone());
         let (history, document) = match (entry.change, known) {
             (What::Created { id, document }, known) => {
-                let life = Incarnation::new(NamespaceId(id), at, document.limits());
+                let life = Incarnation::new(NamespaceId(id), at, document.limits())
+                    .with_mode(document.mode.into());
                 let rollup = document.rollup_settings();
                 let history = match known {
                     None => NamespaceHistory::new(EVENTS_TOPIC, rollup, life),
@@ -99,6 +100,9 @@ impl Registry {
             }
             (What::Changed { document }, Some(mut history)) => {
                 let newest = history.newest_mut();
+                newest
+                    .set_mode(document.mode.into())
+                    .map_err(|error| text(&error))?;
                 if newest.limits_at(Micros::MAX) != document.limits() {
                     newest
                         .change(at, document.limits())
