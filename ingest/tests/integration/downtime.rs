@@ -1,66 +1,30 @@
 //! A node that was down for longer than anybody planned.
 
+use crate::fixtures::{self, counter, key, settings};
 use quipu_adapters::{
     clock::{Clock, ManualClock},
     embedded::{Embedded, EmbeddedSettings},
-    ports::{Body, ControlPlane, EventStore, Lookup, NewRecord, Producer, Topic},
+    ports::{ControlPlane, EventStore, Lookup, NewRecord, Producer, Topic},
 };
 use quipu_core::{
-    event::{CounterKey, EventKey, Mutation, NamespaceId},
-    name::{CounterName, ItemKey, Namespace, Token},
+    event::{CounterKey, NamespaceId},
     time::Micros,
 };
-use quipu_ingest::{IngestError, Ports, Settings, ticks::TickSettings};
-use quipu_schemas::event::{self, CheckedEvent};
+use quipu_ingest::{IngestError, Ports, Settings};
 use std::{path::Path, time::Duration};
 
 const START: Micros = Micros::new(1_700_000_000_000_000);
 const DAY: Duration = Duration::from_hours(24);
 
-fn settings() -> Settings {
-    let tick = Duration::from_millis(20);
-    Settings {
-        topic: "quipu-events",
-        batch_rows: 1_000,
-        linger: Duration::from_millis(300),
-        in_flight: 2,
-        ticks: TickSettings {
-            active: tick,
-            idle: tick,
-            idle_after: DAY,
-        },
-        most_refused_percent: 100,
-        append_guard: Duration::ZERO,
-    }
-}
-
 fn open(directory: &Path, clock: &Clock) -> Embedded {
     Embedded::open(directory, EmbeddedSettings::default(), clock.clone()).expect("it opens")
 }
 
-fn key(event_time: Micros) -> EventKey {
-    EventKey {
-        event_time,
-        event_id: Token::new("t").expect("a valid token"),
-        item_key: ItemKey::new("").expect("a valid item key"),
-    }
-}
-
-fn counter() -> CounterName {
-    CounterName::new("c").expect("a valid name")
-}
-
 /// Appends an add to the namespace that every node has.
 async fn add(node: &Embedded, event_time: Micros) {
-    let event = CheckedEvent {
-        namespace: Namespace::new("default").expect("a valid name"),
-        counter: counter(),
-        key: key(event_time),
-        mutation: Mutation::Add(1),
-    };
     let record = NewRecord {
         partition: 0,
-        body: Body::value(event::encode(&event)),
+        body: fixtures::add("default", key("t", event_time)),
     };
     node.producer()
         .append(Topic::Events, vec![record])
@@ -96,8 +60,13 @@ async fn ingest_until(
             board.low()
         );
     };
+    let settings = Settings {
+        batch_rows: 1_000,
+        linger: Duration::from_millis(300),
+        ..settings()
+    };
     let consumer = node.consumer(Topic::Events, "ingest");
-    quipu_ingest::run(consumer, ports, settings(), caught_up).await
+    quipu_ingest::run(consumer, ports, settings, caught_up).await
 }
 
 #[tokio::test]
@@ -123,7 +92,7 @@ async fn what_was_undecided_before_years_of_downtime_is_decided_after_them() {
         name: counter(),
     };
     for time in times {
-        let found = node.events().lookup(&counter, &key(time)).await;
+        let found = node.events().lookup(&counter, &key("t", time)).await;
         assert!(matches!(found, Ok(Lookup::Stored(_))), "{time}: {found:?}");
     }
     let slices = node.events().slices().await.expect("slices").len();

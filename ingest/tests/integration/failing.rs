@@ -1,17 +1,18 @@
 //! A log that has stopped for good, and stores that do not get on.
 
+use crate::fixtures::{assignment, settings, store};
 use futures::{FutureExt, future::BoxFuture};
 use quipu_adapters::{
     clock::Clock,
     memory::{MemoryEventStore, MemoryLog},
     ports::{
-        Appended, Assignment, Body, Committed, Consumer, LogError, NewRecord, Polled, Producer,
-        Record, Stamp, Topic,
+        Appended, Body, Committed, Consumer, LogError, NewRecord, Polled, Producer, Record, Stamp,
+        Topic,
     },
     watermarks::WatermarkBoard,
 };
-use quipu_core::{policy::PolicyBook, slice::Slicing, time::Micros, watermark::Watermarks};
-use quipu_ingest::{IngestError, Ports, Settings, ticks::TickSettings};
+use quipu_core::{policy::PolicyBook, time::Micros, watermark::Watermarks};
+use quipu_ingest::{IngestError, Ports, Settings};
 use std::{
     future,
     sync::{
@@ -62,11 +63,7 @@ impl Consumer for Garbage {
         tokio::task::yield_now().await;
         let partition = 0;
         if !std::mem::replace(&mut self.assigned, true) {
-            let start = Committed {
-                next_offset: 0,
-                effective_time: Micros::new(0),
-            };
-            return Ok(Polled::Assigned(vec![Assignment { partition, start }]));
+            return Ok(Polled::Assigned(vec![assignment(partition)]));
         }
         let record = Record {
             offset: self.read.fetch_add(1, Ordering::Relaxed),
@@ -87,27 +84,10 @@ impl Consumer for Garbage {
     fn resume(&mut self, _: u32) {}
 }
 
-fn settings() -> Settings {
-    let tick = Duration::from_millis(10);
-    Settings {
-        topic: "quipu-events",
-        batch_rows: 10,
-        linger: tick,
-        in_flight: 2,
-        ticks: TickSettings {
-            active: tick,
-            idle: tick,
-            idle_after: tick,
-        },
-        most_refused_percent: 100,
-        append_guard: Duration::ZERO,
-    }
-}
-
 fn ports<L>(log: L, clock: Clock) -> Ports<L, MemoryEventStore> {
     Ports {
         log,
-        events: MemoryEventStore::new(Slicing::new(Duration::from_hours(24)).expect("valid")),
+        events: store(),
         watermarks: WatermarkBoard::new(Watermarks::new([(0, Micros::new(0))])),
         policies: watch::channel(Arc::new(PolicyBook::new([], Micros::MAX))).1,
         clock,

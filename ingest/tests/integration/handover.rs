@@ -1,17 +1,17 @@
 //! Partitions that are taken away while work of theirs is under way.
 
+use crate::fixtures::{assignment, settings, store};
 use futures::{FutureExt, future::BoxFuture};
 use quipu_adapters::{
     clock::Clock,
-    memory::MemoryEventStore,
     ports::{
-        Appended, Assignment, Body, Committed, Consumer, LogError, NewRecord, Polled, Producer,
-        Record, Stamp, Topic,
+        Appended, Body, Committed, Consumer, LogError, NewRecord, Polled, Producer, Record, Stamp,
+        Topic,
     },
     watermarks::WatermarkBoard,
 };
-use quipu_core::{policy::PolicyBook, slice::Slicing, time::Micros, watermark::Watermarks};
-use quipu_ingest::{Ports, Settings, ticks::TickSettings};
+use quipu_core::{policy::PolicyBook, time::Micros, watermark::Watermarks};
+use quipu_ingest::{Ports, Settings};
 use std::{
     future,
     sync::{Arc, Mutex},
@@ -92,25 +92,16 @@ fn start() -> Running {
     let (polls, polled) = mpsc::unbounded_channel();
     let (done, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let board = WatermarkBoard::new(Watermarks::new([(0, Micros::MIN), (1, Micros::MIN)]));
-    let tick = Duration::from_millis(20);
     let settings = Settings {
-        topic: "quipu-events",
-        batch_rows: 10,
         linger: Duration::from_millis(1),
         in_flight: 4,
-        ticks: TickSettings {
-            active: tick,
-            idle: tick,
-            idle_after: tick,
-        },
-        most_refused_percent: 100,
-        append_guard: Duration::ZERO,
+        ..settings()
     };
     let (clock, _) = Clock::manual(Micros::new(1_000));
     let (sender, policies) = watch::channel(Arc::new(PolicyBook::new([], Micros::MAX)));
     let ports = Ports {
         log: Gated(Arc::clone(&gate)),
-        events: MemoryEventStore::new(Slicing::new(Duration::from_hours(24)).expect("valid")),
+        events: store(),
         watermarks: board.clone(),
         policies,
         clock,
@@ -135,11 +126,7 @@ impl Running {
     }
 
     fn assign(&self, partition: u32) {
-        let start = Committed {
-            next_offset: 0,
-            effective_time: Micros::new(0),
-        };
-        self.send(Polled::Assigned(vec![Assignment { partition, start }]));
+        self.send(Polled::Assigned(vec![assignment(partition)]));
     }
 
     fn garbage(&self, partition: u32, offsets: impl IntoIterator<Item = u64>) {

@@ -4,4 +4,5 @@ mod acknowledged;
 mod capped;
 mod downtime;
 mod failing;
+mod fixtures;
 mod handover;
