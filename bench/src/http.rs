@@ -4,7 +4,7 @@ use crate::report::latencies;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, client::conn::http1::SendRequest};
+use hyper::{Request, StatusCode, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use std::{
     error::Error,
@@ -44,6 +44,24 @@ impl Client {
         path: &str,
         body: String,
     ) -> Result<Bytes, Failure> {
+        let (status, body) = self.ask(method, path, body).await?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(format!(
+            "{method} {path}: {status} {}",
+            String::from_utf8_lossy(&body)
+        )
+        .into())
+    }
+
+    /// Makes a call and returns what was answered, whatever it was.
+    pub(crate) async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: String,
+    ) -> Result<(StatusCode, Bytes), Failure> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -53,15 +71,13 @@ impl Client {
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await?;
         let status = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
-        if status.is_success() {
-            return Ok(body);
-        }
-        Err(format!(
-            "{method} {path}: {status} {}",
-            String::from_utf8_lossy(&body)
-        )
-        .into())
+        Ok((status, answer.into_body().collect().await?.to_bytes()))
+    }
+
+    /// Whether the other side has closed it.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
     }
 }
 

@@ -30,9 +30,10 @@ struct Args {
     /// A disk to measure on; data is made below it and removed afterwards
     #[arg(long, default_value = "target")]
     disk: PathBuf,
-    /// How long each load of single calls runs, in seconds
-    #[arg(long, default_value_t = 10)]
-    seconds: u64,
+    /// How long each load of single calls runs, or each outage lasts, in seconds; 10 or 600 when
+    /// left out
+    #[arg(long)]
+    seconds: Option<u64>,
     /// Rows of the imported file
     #[arg(long, default_value_t = 2_000_000)]
     rows: u64,
@@ -66,6 +67,10 @@ enum Subject {
     /// From an acknowledgement until the count is complete, in the distributed system
     #[cfg(feature = "cluster")]
     ClusterFreshness,
+    /// Memory under load while Redis, Cassandra or Kafka hangs, each in turn, and whether every
+    /// count is right afterwards
+    #[cfg(feature = "cluster")]
+    Outage,
 }
 
 fn main() -> ExitCode {
@@ -93,7 +98,7 @@ fn measure(args: &Args) -> Result<(), http::Failure> {
     } else {
         &args.what[..]
     };
-    let lasts = Duration::from_secs(args.seconds);
+    let lasts = Duration::from_secs(args.seconds.unwrap_or(10));
     for subject in subjects {
         let directory = tempfile::Builder::new()
             .prefix("bench-")
@@ -121,6 +126,12 @@ fn measure(args: &Args) -> Result<(), http::Failure> {
                 let cluster =
                     cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
                 cluster.freshness(lasts)?;
+            }
+            #[cfg(feature = "cluster")]
+            Subject::Outage => {
+                let cluster =
+                    cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
+                cluster.outages(Duration::from_secs(args.seconds.unwrap_or(600)))?;
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     process, report,
     server::Server,
 };
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 /// The processes whose CPU time is counted.
 pub(super) struct Processes(Vec<(&'static str, u32)>);
@@ -59,4 +59,40 @@ pub(super) fn report_memory(roles: &[(&'static str, &Server)]) -> Result<(), Fai
         report::figure(&format!("peak memory, {name}"), &peak, &target);
     }
     Ok(())
+}
+
+/// The most memory that each role is seen to use, once a second, while something goes on; and what
+/// came of that.
+pub(super) async fn peaks_while<T>(
+    roles: &[(&'static str, &Server)],
+    work: impl Future<Output = T>,
+) -> Result<(T, Vec<u64>), Failure> {
+    let mut work = pin!(work);
+    let mut peaks = vec![0; roles.len()];
+    let mut pace = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            done = &mut work => return Ok((done, peaks)),
+            _ = pace.tick() => {
+                for (peak, (name, role)) in peaks.iter_mut().zip(roles) {
+                    let now = role.memory("VmRSS");
+                    *peak = now.map_err(|error| format!("{name} ended: {error}"))?.max(*peak);
+                }
+            }
+        }
+    }
+}
+
+/// Prints the peaks of one stretch after another.
+pub(super) fn report_peaks(
+    roles: &[(&'static str, &Server)],
+    stretches: &[(&'static str, Vec<u64>)],
+) {
+    for (at, (name, _)) in roles.iter().enumerate() {
+        for (stretch, peaks) in stretches {
+            let peak = format!("{} MiB", peaks[at]);
+            let target = format!("< {MEMORY_TARGET}");
+            report::figure(&format!("peak memory {stretch}, {name}"), &peak, &target);
+        }
+    }
 }

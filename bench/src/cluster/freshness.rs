@@ -1,21 +1,18 @@
 //! From the acknowledgement of an add until the count is complete through it.
 
 use super::{
+    batch::{self, TOGETHER},
     costs::{Processes, report_memory},
-    installation::{Installation, NAMESPACE},
+    installation::Installation,
 };
 use crate::{
-    freshness::{COUNTERS, PER_SECOND, PROBES, keep_probing},
-    http::{Client, Failure, now},
+    freshness::{PER_SECOND, PROBES, keep_probing},
+    http::{Client, Failure},
     report::{self, latencies},
 };
-use std::{
-    fmt::Write,
-    time::{Duration, Instant},
-};
+use jiff::Timestamp;
+use std::time::{Duration, Instant};
 
-/// Adds of one call.
-const TOGETHER: u64 = 50;
 const ADDERS: u64 = 10;
 /// Long enough that every counter is active before the probes look.
 const WARM: Duration = Duration::from_secs(12);
@@ -76,22 +73,11 @@ pub(super) async fn measure(
 async fn keep_adding(mut client: Client, adder: u64, until: Instant) -> Result<u64, Failure> {
     let millis = 1_000 * ADDERS * TOGETHER / PER_SECOND;
     let mut pace = tokio::time::interval(Duration::from_millis(millis));
-    let path = format!("/v1/namespaces/{NAMESPACE}/counters:batchAdd");
+    let path = batch::path();
     let mut round = 0;
     while Instant::now() < until {
         pace.tick().await;
-        let mut items = String::new();
-        let generated = now();
-        for item in 0..TOGETHER {
-            let number = (round * ADDERS + adder) * TOGETHER + item;
-            let comma = if item == 0 { "" } else { "," };
-            write!(
-                items,
-                r#"{comma}{{"counter_name":"c{}","delta":1,"idempotency_token":{{"token":"a{number}","generation_time":"{generated}"}}}}"#,
-                number % COUNTERS
-            )?;
-        }
-        let body = format!(r#"{{"items":[{items}]}}"#);
+        let body = batch::body(round * ADDERS + adder, Timestamp::now());
         let answer = client.call("POST", &path, body).await?;
         let answer = String::from_utf8_lossy(&answer);
         if answer.matches(r#""ACCEPTED""#).count() != usize::try_from(TOGETHER)? {

@@ -1,11 +1,13 @@
 //! The distributed system: its roles as processes on real Kafka, Cassandra and Redis.
 
+mod batch;
 mod costs;
 mod counts;
 mod drain;
 mod events;
 mod freshness;
 mod installation;
+mod outage;
 mod publish;
 mod stack;
 mod watermarks;
@@ -52,6 +54,22 @@ impl Cluster {
     pub(crate) fn freshness(&self, lasts: Duration) -> Result<(), Failure> {
         let installation = Installation::new(&self.stack, &self.quipu, "freshness");
         runtime()?.block_on(freshness::measure(&installation, lasts))
+    }
+
+    /// What happens while each server hangs for so long, and after it.
+    pub(crate) fn outages(&self, lasts: Duration) -> Result<(), Failure> {
+        for server in self.stack.processes()? {
+            let subject = format!("outage_{}", server.0);
+            let installation = Installation::new(&self.stack, &self.quipu, &subject);
+            runtime()?.block_on(async {
+                tokio::select! {
+                    measured = outage::measure(&installation, server, lasts) => measured,
+                    // The server must not hang for ever.
+                    _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+                }
+            })?;
+        }
+        Ok(())
     }
 }
 

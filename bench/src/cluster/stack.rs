@@ -50,7 +50,7 @@ impl Stack {
     /// The number of each server's process.
     pub(super) fn processes(&self) -> Result<Vec<(&'static str, u32)>, Failure> {
         let mut processes = Vec::new();
-        for name in ["kafka", "cassandra", "redis"] {
+        for name in ["redis", "cassandra", "kafka"] {
             let file = self.directory.join(name).join("pid");
             let text = fs::read_to_string(&file)
                 .map_err(|error| format!("{}: {error}", file.display()))?;
