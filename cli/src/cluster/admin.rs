@@ -1,11 +1,14 @@
 //! `quipu admin`.
 
-use super::connect::{self, Control, plan};
+use super::{
+    connect::{self, Control, plan},
+    fitness::{Found, never_accepted},
+};
 use crate::commands::{
     exit::{Exit, Failed},
     print,
 };
-use quipu_adapters::{clock::Clock, config::Config, kafka::admin};
+use quipu_adapters::{clock::Clock, config::Config, finding::Severity, kafka::admin};
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp::to_rfc3339;
 use std::time::Duration;
@@ -26,21 +29,31 @@ pub(super) async fn setup(config: &Config) -> Result<Exit, Failed> {
         made.join(", ")
     };
     print(&format!(
-        "tables are in the keyspace {}; topics made: {topics}",
+        "tables are in the keyspace {}; topics made: {topics}\n",
         config.cassandra.keyspace
     ))?;
-    check(config).await
+    let found = look(config).await?;
+    found.print()?;
+    // What namespaces ask for, or what was changed since, keeps no role from its start.
+    found.conclude(Severity::Passing)
 }
 
-/// Says what is wrong with the cluster.
+/// Says what is wrong with the cluster, and what is worth knowing.
 pub(super) async fn check(config: &Config) -> Result<Exit, Failed> {
-    let found = Control::connect(config).await?.check().await?;
-    for advice in &found.advice {
-        print(&format!("advice: {advice}"))?;
-    }
-    found.refuse()?;
-    print(&"the cluster is fit")?;
-    Ok(Exit::Done)
+    let found = look(config).await?;
+    found.print()?;
+    found.conclude(Severity::Problem)
+}
+
+async fn look(config: &Config) -> Result<Found, Failed> {
+    let clock = Clock::system();
+    let cassandra = connect::cassandra(config, &clock).await?;
+    let Some(control) = Control::open(config, &clock, &cassandra).await? else {
+        let topics = admin::check(&config.kafka.settings()?, None).await?;
+        return Ok(Found::new([cassandra.check().await?, topics].concat()));
+    };
+    let limits = never_accepted(&control.documents().await?, config.gateway.append_guard);
+    Ok(control.check().await?.with(limits))
 }
 
 /// Registers partitions of the events topic, and makes them once their moment has come (R12).

@@ -1,23 +1,28 @@
 //! Connections to Kafka, Cassandra and Redis, and the refusal of a cluster that is not fit.
 
-use super::registered;
+use super::{
+    fitness::{self, Found},
+    registered,
+};
 use crate::commands::exit::{Exit, Failed};
 use quipu_adapters::{
     cassandra::{
         Cassandra, CassandraControlPlane, CassandraError, CassandraEventStore,
-        CassandraRollupStore, ControlSettings, KeyspaceSetup, SetupPlan, Severity,
+        CassandraRollupStore, ControlSettings, KeyspaceSetup, SetupPlan,
     },
     clock::Clock,
     config::Config,
     kafka::{
         KafkaProducer, KafkaSettings, Registered,
-        admin::{self, Finding},
+        admin::{self, AcceptLimit, Installed},
     },
-    ports::{LogError, Producer, Topic},
+    ports::{ControlPlane, LogError, Producer, Topic},
     redis::RedisCache,
     retry::Backoff,
 };
-use std::time::Duration;
+use quipu_core::policy;
+use quipu_schemas::namespace::NamespaceDocument;
+use std::collections::BTreeMap;
 
 /// Everything that a role works with.
 pub(super) struct Cluster {
@@ -40,7 +45,7 @@ pub(super) struct Control {
     pub(super) plane: CassandraControlPlane,
     pub(super) registered: Registered,
     cassandra: Cassandra,
-    signal_partitions: u32,
+    plan: SetupPlan,
 }
 
 impl Cluster {
@@ -60,9 +65,8 @@ impl Cluster {
     /// Connects to everything, and refuses a cluster on which counts could be wrong.
     pub(super) async fn join(config: &Config) -> Result<Self, Failed> {
         let control = Control::connect(config).await?;
-        let found = fit(PATIENCE, async || control.check().await).await?;
-        for advice in &found.advice {
-            tracing::warn!("{advice}");
+        for finding in fitness::fit(&control).await?.tolerated() {
+            tracing::warn!("{finding}");
         }
         let Control {
             clock,
@@ -70,11 +74,11 @@ impl Cluster {
             plane,
             registered,
             cassandra,
-            signal_partitions,
+            plan,
         } = control;
         let log = KafkaProducer::connect(kafka.clone(), registered.clone()).await?;
         let signals = log.partitions(Topic::Signals);
-        check_signals(&kafka.topics.signals, signals, signal_partitions)?;
+        check_signals(&kafka.topics.signals, signals, plan.signal_partitions)?;
         Ok(Self {
             clock,
             log,
@@ -101,91 +105,72 @@ impl Control {
     pub(super) async fn connect(config: &Config) -> Result<Self, Failed> {
         let clock = Clock::system();
         let cassandra = cassandra(config, &clock).await?;
-        let kafka = config.kafka.settings()?;
-        let plan = plan(config)?;
-        cassandra.settled().await?.check(&plan.settled())?;
+        let opened = Self::open(config, &clock, &cassandra).await?;
+        opened.ok_or_else(|| {
+            let keyspace = &config.cassandra.keyspace;
+            let message = format!(
+                "setup was not run, or not to its end, in keyspace {keyspace}; run `quipu admin \
+                 setup`"
+            );
+            Failed::new(Exit::Refused, message)
+        })
+    }
+
+    /// Opens the control plane; none where setup has not made one.
+    pub(super) async fn open(
+        config: &Config,
+        clock: &Clock,
+        cassandra: &Cassandra,
+    ) -> Result<Option<Self>, Failed> {
+        let (kafka, plan) = (config.kafka.settings()?, plan(config)?);
+        let Some(settled) = cassandra.settled().await? else {
+            return Ok(None);
+        };
+        settled.check(&plan.settled())?;
         let settings = ControlSettings {
-            events_topic: plan.events_topic,
-            dataset: plan.dataset,
+            events_topic: plan.events_topic.clone(),
+            dataset: plan.dataset.clone(),
             cache_ttl: Some(config.redis.ttl),
         };
         let plane = cassandra.control(settings).await?;
-        Ok(Self {
-            clock,
+        Ok(Some(Self {
+            clock: clock.clone(),
             registered: registered::follow(plane.topics(), kafka.topics.events.clone()),
             kafka,
             plane,
-            cassandra,
-            signal_partitions: plan.signal_partitions,
-        })
+            cassandra: cassandra.clone(),
+            plan,
+        }))
     }
 
     /// What is wrong with the cluster, and how each is mended.
     pub(super) async fn check(&self) -> Result<Found, Failed> {
-        let topics = admin::check(&self.kafka, &self.registered, self.signal_partitions).await?;
-        let (problems, advice) = self
-            .cassandra
-            .check()
-            .await?
-            .into_iter()
-            .partition::<Vec<_>, _>(|finding| finding.severity == Severity::Problem);
-        let problems = problems.into_iter().map(|finding| finding.text);
-        Ok(Found {
-            is_passing: topics.iter().any(|finding| finding.is_passing),
-            problems: topics
-                .iter()
-                .map(Finding::to_string)
-                .chain(problems)
-                .collect(),
-            advice: advice.into_iter().map(|finding| finding.text).collect(),
-        })
-    }
-}
-
-/// What a check found, with what to change.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Counts may be wrong, or roles cannot work.
-    problems: Vec<String>,
-    /// Some of the problems are there while partitions are added.
-    is_passing: bool,
-    /// Worth knowing.
-    pub(super) advice: Vec<String>,
-}
-
-/// How long something that may pass is waited for.
-#[derive(Clone, Copy)]
-struct Patience {
-    looks: u32,
-    pause: Duration,
-}
-
-/// Partitions are announced for some ten seconds before they are made (R12).
-const PATIENCE: Patience = Patience {
-    looks: 20,
-    pause: Duration::from_secs(1),
-};
-
-/// Looks at a cluster until it is fit, for as long as what is wrong may pass by itself.
-async fn fit(
-    patience: Patience,
-    mut look: impl AsyncFnMut() -> Result<Found, Failed>,
-) -> Result<Found, Failed> {
-    for looks in 1.. {
-        let found = look().await?;
-        let Err(unfit) = found.refuse() else {
-            return Ok(found);
+        let documents = self.documents().await?;
+        let longest = documents
+            .iter()
+            .max_by_key(|document| document.accept_limit);
+        let installed = Installed {
+            registered: BTreeMap::clone(&self.registered.borrow()),
+            signal_partitions: self.plan.signal_partitions,
+            events_stored: self.plan.dataset.shape.retention,
+            longest_limit: longest.map(|document| AcceptLimit {
+                namespace: document.namespace.clone(),
+                limit: document.accept_limit,
+            }),
         };
-        if !found.is_passing || looks >= patience.looks {
-            return Err(unfit);
-        }
-        if looks == 1 {
-            let message = unfit.message();
-            tracing::warn!("{message}\nthis may pass while partitions are added: waiting for it");
-        }
-        tokio::time::sleep(patience.pause).await;
+        let topics = admin::check(&self.kafka, Some(&installed)).await?;
+        let stores = self.cassandra.check().await?;
+        Ok(Found::new([topics, stores].concat()))
     }
-    unreachable!("patience ends")
+
+    /// The namespaces whose events are kept. All are on the one events topic that setup fixed.
+    pub(super) async fn documents(&self) -> Result<Vec<NamespaceDocument>, Failed> {
+        let listed = self.plane.list().await;
+        let listed = listed.map_err(|error| Failed::new(Exit::Internal, error.to_string()))?;
+        let documents = listed.into_iter().map(|record| record.document);
+        let keeps_events = |it: &NamespaceDocument| policy::Mode::from(it.mode).keeps_events();
+        Ok(documents.filter(keeps_events).collect())
+    }
 }
 
 /// Roles route by the number of partitions that they see, so all must see the same (R17).
@@ -199,18 +184,6 @@ fn check_signals(topic: &str, partitions: u32, settled: u32) -> Result<(), Faile
          again with `quipu admin setup`; the sweep makes up for its signals"
     );
     Err(Failed::new(Exit::Refused, message))
-}
-
-impl Found {
-    /// Refuses a cluster with problems.
-    pub(super) fn refuse(&self) -> Result<(), Failed> {
-        if self.problems.is_empty() {
-            return Ok(());
-        }
-        let lines = self.problems.iter().map(|problem| format!("\n- {problem}"));
-        let message = format!("the cluster is not fit:{}", lines.collect::<String>());
-        Err(Failed::new(Exit::Refused, message))
-    }
 }
 
 /// What setup makes, and roles expect.
@@ -250,50 +223,6 @@ impl From<LogError> for Failed {
 mod tests {
     use super::*;
     use std::collections::VecDeque;
-
-    fn wrong(is_passing: bool) -> Found {
-        Found {
-            problems: vec!["partitions [4] are registered only".to_owned()],
-            is_passing,
-            ..Found::default()
-        }
-    }
-
-    /// How often a cluster was looked at that shows these one after the other, the last for ever.
-    async fn looks(found: impl IntoIterator<Item = Found>) -> (usize, Result<Found, Failed>) {
-        let (mut found, mut looks) = (VecDeque::from_iter(found), 0);
-        let patience = Patience {
-            looks: 5,
-            pause: Duration::ZERO,
-        };
-        let ended = fit(patience, async || {
-            looks += 1;
-            Ok(match found.len() {
-                1 => wrong(found[0].is_passing),
-                _ => found.pop_front().expect("one at least"),
-            })
-        });
-        let ended = ended.await;
-        (looks, ended)
-    }
-
-    #[tokio::test]
-    async fn partitions_that_are_being_added_are_waited_for() {
-        let now_fit = [wrong(true), wrong(true), Found::default(), wrong(true)];
-        let (looks, ended) = looks(now_fit).await;
-        assert_eq!((looks, ended.is_ok()), (3, true));
-    }
-
-    #[tokio::test]
-    async fn what_stays_wrong_is_refused_at_once_and_what_may_pass_after_a_while() {
-        let (once, ended) = looks([wrong(false)]).await;
-        assert_eq!(once, 1);
-        let refused = ended.expect_err("refused");
-        assert_eq!(refused.exit, Exit::Refused);
-        assert!(refused.message().contains("partitions [4]"));
-        let (often, ended) = looks([wrong(true)]).await;
-        assert_eq!((often, ended.is_err()), (5, true));
-    }
 
     #[test]
     fn a_role_that_sees_another_number_of_signal_partitions_than_was_fixed_is_refused() {

@@ -5,6 +5,7 @@ mod connect;
 mod consuming;
 mod decisions;
 mod dependencies;
+mod fitness;
 mod follower;
 mod gated;
 mod gateway;

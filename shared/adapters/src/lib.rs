@@ -10,6 +10,8 @@ pub mod config;
 pub mod embedded;
 pub mod ends;
 #[cfg(feature = "cluster")]
+pub mod finding;
+#[cfg(feature = "cluster")]
 pub mod kafka;
 pub mod memory;
 pub mod metered;

@@ -5,9 +5,10 @@ use crate::cassandra::Keyspace;
 use quipu_adapters::{
     cassandra::{
         Cassandra, CassandraControlPlane, CassandraDataset, CassandraError, ControlSettings,
-        Finding, KeyspaceSetup, Lease, SetupPlan, Severity,
+        KeyspaceSetup, Lease, SetupPlan,
     },
     clock::Clock,
+    finding::{Finding, Severity},
     ports::{ControlError, ControlPlane},
 };
 use quipu_core::{name::Namespace, policy::Incarnation};
@@ -166,7 +167,7 @@ async fn a_namespace_made_again_is_another_one() {
 }
 
 #[tokio::test]
-async fn new_partitions_begin_after_all_that_was_granted() {
+async fn new_partitions_begin_after_all_that_was_granted_and_stay_when_setup_is_run_again() {
     let (cassandra, _keep) = set_up().await;
     let control = control(&cassandra).await;
     let first = control.topics().borrow().partitions(TOPIC);
@@ -175,6 +176,9 @@ async fn new_partitions_begin_after_all_that_was_granted() {
     let all = control.add_partitions(TOPIC, 5).await.expect("registered");
     assert_eq!(all[..3], first);
     assert!(all[3..].iter().all(|new| new.effective_from > granted));
+    assert_eq!(control.topics().borrow().partitions(TOPIC), all);
+    // What is configured is what a new topic gets.
+    cassandra.setup(&plan()).await.expect("set up again");
     assert_eq!(control.topics().borrow().partitions(TOPIC), all);
     for (topic, count) in [(TOPIC, 4), ("other", 9)] {
         let refused = control.add_partitions(topic, count).await;
@@ -202,13 +206,40 @@ async fn a_lease_has_one_owner_until_it_is_given_back_or_ends() {
 }
 
 #[tokio::test]
+async fn before_setup_nothing_is_settled_and_a_check_says_what_to_run() {
+    let keyspace = Keyspace::make();
+    let cassandra = keyspace.connect().await;
+    let told = async || {
+        assert_eq!(cassandra.settled().await.expect("asked"), None);
+        let mut found = cassandra.check().await.expect("checked");
+        found.retain(|finding| finding.severity == Severity::Unfit);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.pop().expect("one").to_string()
+    };
+    // Its tables are there, and what setup does last is not.
+    let found = told().await;
+    assert!(found.contains("was begun and did not end"), "{found}");
+    assert!(found.ends_with("run `quipu admin setup` again"), "{found}");
+    keyspace.run("DROP KEYSPACE {ks}").await;
+    let found = told().await;
+    assert!(found.contains("there is no keyspace"), "{found}");
+    keyspace
+        .run("CREATE KEYSPACE {ks} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        .await;
+    let found = told().await;
+    assert!(found.contains("is there but has no tables"), "{found}");
+}
+
+#[tokio::test]
 async fn a_check_names_what_is_missing_and_finds_no_problem_after_setup() {
     let (cassandra, keep) = set_up().await;
     let problems = |findings: Vec<Finding>| {
         let problems = findings
             .into_iter()
-            .filter(|finding| finding.severity == Severity::Problem);
-        problems.map(|finding| finding.text).collect::<Vec<_>>()
+            .filter(|finding| finding.severity > Severity::Advice);
+        problems
+            .map(|finding| finding.to_string())
+            .collect::<Vec<_>>()
     };
     let found = cassandra.check().await.expect("checked");
     assert_eq!(problems(found), Vec::<String>::new());

@@ -7,53 +7,24 @@ use super::{
     schema,
     settings::ConsistencyLevel,
 };
+use crate::finding::{Finding, Severity};
 use scylla::{cluster::metadata::Strategy, response::PagingState, serialize::row::SerializeRow};
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-/// Something that should be changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// How bad it is.
-    pub severity: Severity,
-    /// What is wrong, and what to change.
-    pub text: String,
+fn unfit(what: String, fix: impl Into<String>) -> Finding {
+    Finding::new(Severity::Unfit, what, fix)
 }
 
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Worth knowing: something is slow, or lost only in rarer cases.
-    Advice,
-    /// Counts may be wrong, or roles do not start.
-    Problem,
+fn advice(what: String, fix: impl Into<String>) -> Finding {
+    Finding::new(Severity::Advice, what, fix)
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Advice => "advice",
-            Severity::Problem => "problem",
-        };
-        write!(f, "{severity}: {}", self.text)
-    }
-}
-
-fn problem(text: String) -> Finding {
-    Finding {
-        severity: Severity::Problem,
-        text,
-    }
-}
-
-fn advice(text: String) -> Finding {
-    Finding {
-        severity: Severity::Advice,
-        text,
-    }
-}
+/// What mends whatever setup would have made.
+const SET_UP: &str = "run `quipu admin setup`";
 
 impl Cassandra {
-    /// Looks for what is wrong with the cluster and the keyspace. Changes nothing.
+    /// Looks for what is wrong with the cluster and the keyspace, also before setup made one.
+    /// Changes nothing.
     ///
     /// # Errors
     /// When the cluster cannot be asked.
@@ -78,10 +49,10 @@ impl Cassandra {
                 Ok(log) => logs.push(log),
                 Err(Failure::Damaged(error)) => return Err(Failure::Damaged(error)),
                 Err(Failure::NoTable(error) | Failure::Unavailable(error)) => {
-                    findings.push(problem(format!(
-                        "node {} does not answer ({error}); start it, or remove it from the ring",
-                        node.address
-                    )));
+                    findings.push(unfit(
+                        format!("node {} does not answer ({error})", node.address),
+                        "start it, or remove it from the ring",
+                    ));
                 }
             }
         }
@@ -94,10 +65,9 @@ impl Cassandra {
             .flatten()
             .is_none()
         {
-            findings.push(problem(
-                "the nodes disagree on the schema; wait, or look for the node that lags with \
-                 `nodetool describecluster`"
-                    .to_owned(),
+            findings.push(unfit(
+                "the nodes disagree on the schema".to_owned(),
+                "wait, or look for the node that lags with `nodetool describecluster`",
             ));
         }
         Ok(findings)
@@ -108,9 +78,10 @@ impl Cassandra {
         let keyspace = self.settings().keyspace.as_str();
         let state = self.session().get_cluster_state();
         let Some(known) = state.get_keyspace(keyspace) else {
-            return Ok(vec![problem(format!(
-                "there is no keyspace {keyspace}; run `quipu admin setup`"
-            ))]);
+            return Ok(vec![unfit(
+                format!("setup was not run: there is no keyspace {keyspace}"),
+                SET_UP,
+            )]);
         };
         let mut findings = Vec::new();
         let factors: Vec<usize> = match &known.strategy {
@@ -126,10 +97,13 @@ impl Cassandra {
         let select = "SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ?";
         let durable: Vec<(bool,)> = self.select_all(select, (keyspace,)).await?;
         if durable == [(false,)] {
-            findings.push(problem(format!(
-                "keyspace {keyspace} has durable_writes = false, so a crash loses acknowledged \
-                 writes; ALTER KEYSPACE {keyspace} WITH durable_writes = true"
-            )));
+            findings.push(unfit(
+                format!(
+                    "keyspace {keyspace} has durable_writes = false, so a crash loses \
+                     acknowledged writes"
+                ),
+                format!("ALTER KEYSPACE {keyspace} WITH durable_writes = true"),
+            ));
         }
         Ok(findings)
     }
@@ -143,10 +117,21 @@ impl Cassandra {
         for (table, column, kind) in columns {
             found.entry(table).or_default().insert(column, kind);
         }
-        if found.is_empty() {
+        if self
+            .session()
+            .get_cluster_state()
+            .get_keyspace(keyspace)
+            .is_none()
+        {
             return Ok(Vec::new()); // told by the keyspace
         }
         let mut findings = table_findings(keyspace, &found);
+        if findings.is_empty() && self.facts().await?.is_none() {
+            findings.push(unfit(
+                format!("setup of keyspace {keyspace} was begun and did not end"),
+                "run `quipu admin setup` again",
+            ));
+        }
         let slices = "SELECT dataset, slice, state FROM {ks}.slices";
         if !found.contains_key("slices") {
             return Ok(findings);
@@ -156,10 +141,13 @@ impl Cassandra {
             let id = quipu_core::slice::SliceId(slice);
             let table = super::slices::table_name(&dataset, id);
             if state.as_deref() == Some("READY") && !found.contains_key(&table) {
-                findings.push(problem(format!(
-                    "time slice {slice} of dataset {dataset} is READY and its table {table} does \
-                     not exist: its events are lost; restore the table from a backup"
-                )));
+                findings.push(unfit(
+                    format!(
+                        "time slice {slice} of dataset {dataset} is READY and its table {table} \
+                         does not exist: its events are lost"
+                    ),
+                    "restore the table from a backup",
+                ));
             }
         }
         Ok(findings)
@@ -192,18 +180,19 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(1);
 
 fn commit_log_findings(logs: &[CommitLog], nodes: usize) -> Vec<Finding> {
     match judge(logs, nodes) {
-        Err(text) => vec![problem(text)],
+        Err(finding) => vec![finding],
         Ok(DurableWhen::FollowedAfter(wait)) if wait > LONGEST_PERIOD * 3 / 2 => {
-            vec![advice(format!(
-                "events wait {wait:?} until they count as durable; set commitlog_sync_period: \
-                 1000ms in cassandra.yaml, and leave periodic_commitlog_sync_lag_block out"
-            ))]
+            vec![advice(
+                format!("events wait {wait:?} until they count as durable"),
+                "set commitlog_sync_period: 1000ms in cassandra.yaml, and leave \
+                 periodic_commitlog_sync_lag_block out",
+            )]
         }
         Ok(DurableWhen::FollowedAfter(_)) => vec![advice(
-            "one node with a periodic commit log: a kill of the process is noticed and written \
-             again, a loss of power between two syncs too, but a lost disk is not; use three \
-             nodes with commitlog_sync: batch or group to survive that"
+            "one Cassandra node with a periodic commit log: what a kill of the process or a loss \
+             of power between two syncs takes is noticed and written again, but a lost disk is lost"
                 .to_owned(),
+            "to survive that, use three nodes with commitlog_sync: batch or group",
         )],
         Ok(DurableWhen::Acknowledged) => Vec::new(),
     }
@@ -215,16 +204,22 @@ fn replication_findings(
     consistency: ConsistencyLevel,
 ) -> Option<Finding> {
     if consistency == ConsistencyLevel::One && copies > 1 {
-        return Some(problem(format!(
-            "keyspace {keyspace} has {copies} copies of each row and consistency is ONE, so a read \
-             may miss what was acknowledged; set consistency to QUORUM or LOCAL_QUORUM"
-        )));
+        return Some(unfit(
+            format!(
+                "keyspace {keyspace} has {copies} copies of each row and consistency is ONE, so a \
+                 read may miss what was acknowledged"
+            ),
+            "set cassandra.consistency to QUORUM or LOCAL_QUORUM",
+        ));
     }
     if copies == 2 {
-        return Some(advice(format!(
-            "keyspace {keyspace} has 2 copies of each row, and {consistency:?} needs both: one \
-             node that is down stops everything; use 3"
-        )));
+        return Some(advice(
+            format!(
+                "keyspace {keyspace} has 2 copies of each row, and {consistency:?} needs both: one \
+                 node that is down stops everything"
+            ),
+            "keep 3 copies",
+        ));
     }
     None
 }
@@ -233,23 +228,29 @@ fn table_findings(
     keyspace: &str,
     found: &BTreeMap<String, BTreeMap<String, String>>,
 ) -> Vec<Finding> {
+    let tables = schema::tables();
+    if !tables.iter().any(|table| found.contains_key(&table.name)) {
+        let what = format!("setup was not run: keyspace {keyspace} is there but has no tables");
+        return vec![unfit(what, SET_UP)];
+    }
     let mut findings = Vec::new();
-    for table in schema::tables() {
+    for table in tables {
         let name = &table.name;
         let Some(columns) = found.get(name) else {
-            findings.push(problem(format!(
-                "table {keyspace}.{name} is missing; run `quipu admin setup`"
-            )));
+            findings.push(unfit(format!("table {keyspace}.{name} is missing"), SET_UP));
             continue;
         };
         for (column, kind) in &table.columns {
             let stored = columns.get(column);
             if stored != Some(kind) {
                 let stored = stored.map_or("missing", String::as_str);
-                findings.push(problem(format!(
-                    "column {column} of table {keyspace}.{name} is {stored}, not {kind}: the table \
-                     is of another version; use a keyspace of this version"
-                )));
+                findings.push(unfit(
+                    format!(
+                        "column {column} of table {keyspace}.{name} is {stored}, not {kind}: the \
+                         table is of another version"
+                    ),
+                    "use a keyspace of this version",
+                ));
             }
         }
     }
@@ -278,7 +279,7 @@ mod tests {
         let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), 2);
         assert!(
-            texts[0].starts_with("problem: table ks.leases is missing"),
+            texts[0].starts_with("table ks.leases is missing"),
             "{texts:?}"
         );
         assert!(
@@ -288,12 +289,20 @@ mod tests {
     }
 
     #[test]
+    fn a_keyspace_without_any_table_was_not_set_up() {
+        let told = table_findings("ks", &BTreeMap::new());
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].what.starts_with("setup was not run"), "{told:?}");
+        assert_eq!(told[0].fix, "run `quipu admin setup`");
+    }
+
+    #[test]
     fn a_consistency_that_misses_copies_is_a_problem() {
         let severity = |copies, level| {
             replication_findings("ks", copies, level).map(|finding| finding.severity)
         };
         assert_eq!(severity(1, ConsistencyLevel::One), None);
-        assert_eq!(severity(3, ConsistencyLevel::One), Some(Severity::Problem));
+        assert_eq!(severity(3, ConsistencyLevel::One), Some(Severity::Unfit));
         assert_eq!(
             severity(2, ConsistencyLevel::Quorum),
             Some(Severity::Advice)
@@ -312,10 +321,10 @@ mod tests {
         let found = |log, nodes| commit_log_findings(&[log], nodes);
         assert!(
             found(log(10_000), 1)[0]
-                .text
+                .fix
                 .contains("commitlog_sync_period")
         );
         assert_eq!(found(log(1_000), 1)[0].severity, Severity::Advice);
-        assert_eq!(found(log(1_000), 3)[0].severity, Severity::Problem);
+        assert_eq!(found(log(1_000), 3)[0].severity, Severity::Unfit);
     }
 }

@@ -21,7 +21,6 @@ mod setup;
 mod slices;
 mod tls;
 
-pub use check::{Finding, Severity};
 pub use connection::Cassandra;
 pub use control::{CassandraControlPlane, ControlSettings, RegisteredPartition, Topics};
 pub use error::CassandraError;

@@ -94,31 +94,40 @@ impl Cassandra {
         let insert = self.prepare_serial(insert).await?;
         let json = serde_json::to_string(&asked).expect("facts are JSON");
         self.compare_and_set(&insert, (FACTS, json)).await?;
-        self.settled().await?.check(&asked)?;
+        let settled = self.settled().await?;
+        let settled = settled.ok_or_else(|| {
+            let keyspace = &self.settings().keyspace;
+            let problem = format!("what setup fixed in keyspace {keyspace} was deleted meanwhile");
+            CassandraError::from(StoreError::Unavailable(problem))
+        })?;
+        settled.check(&asked)?;
         self.begin_control(&plan.events_topic, plan.event_partitions)
             .await
     }
 
-    /// The facts that setup fixed.
+    /// The facts that setup fixed; none where it was not run, or not to its end.
     ///
     /// # Errors
-    /// When the keyspace was not set up, or when the store fails.
-    pub async fn settled(&self) -> Result<Settled, CassandraError> {
+    /// When the store fails.
+    pub async fn settled(&self) -> Result<Option<Settled>, CassandraError> {
+        Ok(self.facts().await?)
+    }
+
+    pub(super) async fn facts(&self) -> Result<Option<Settled>, Failure> {
         let select = "SELECT value FROM {ks}.settled WHERE name = ?";
-        let select = self.prepare_serial(select).await?;
+        let select = match self.prepare_serial(select).await {
+            Err(Failure::NoTable(_)) => return Ok(None),
+            other => other?,
+        };
         let (rows, _) = self.page(&select, (FACTS,), PagingState::start()).await?;
         let what = "the facts that setup fixed";
         let row = rows
             .maybe_first_row::<(String,)>()
             .map_err(|error| unreadable(what, &error))?;
-        let Some((json,)) = row else {
-            let keyspace = &self.settings().keyspace;
-            return Err(CassandraError::Refused(format!(
-                "keyspace {keyspace} was not set up; run `quipu admin setup`"
-            )));
-        };
-        let settled = serde_json::from_str(&json).map_err(|error| unreadable(what, &error))?;
-        Ok(settled)
+        let settled = row.map(|(json,)| serde_json::from_str(&json));
+        settled
+            .transpose()
+            .map_err(|error| unreadable(what, &error))
     }
 
     /// Makes what is missing of the keyspace and its tables, and waits until all nodes agree.

@@ -2,13 +2,19 @@
 
 mod findings;
 mod operator;
+mod replicas;
+mod retention;
 
 use super::{
-    CALL_TIMEOUT, KafkaSettings, Registered, blocking, context::PlainContext, error, list,
+    CALL_TIMEOUT, KafkaSettings, TopicNames, blocking, context::PlainContext, error, list,
     settings::misconfigured,
 };
-use crate::ports::{LogError, Topic};
-pub use findings::{Finding, TopicFacts, findings};
+use crate::{
+    finding::Finding,
+    ports::{LogError, Topic},
+};
+use findings::unfit;
+pub use findings::{AcceptLimit, Facts, Installed, TopicFacts, findings};
 pub use operator::{PartitionState, partition_state, set_frontier};
 use rdkafka::{
     admin::{
@@ -20,6 +26,7 @@ use rdkafka::{
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, HashMap},
+    fmt,
     time::Duration,
 };
 
@@ -97,6 +104,17 @@ pub async fn setup(
     Ok(made)
 }
 
+/// The names of Quipu's topics.
+fn names(settings: &KafkaSettings) -> [&str; 4] {
+    let TopicNames {
+        events,
+        signals,
+        watermarks,
+        dead_letters,
+    } = &settings.topics;
+    [events, signals, watermarks, dead_letters]
+}
+
 type Config = Vec<(&'static str, String)>;
 
 fn configs(settings: &KafkaSettings, topics: TopicSettings) -> [(&str, u32, Config); 4] {
@@ -142,19 +160,16 @@ fn configs(settings: &KafkaSettings, topics: TopicSettings) -> [(&str, u32, Conf
     ]
 }
 
-/// Says what is wrong with the topics of a cluster, and how each is mended. `registered` are the
-/// partitions of the events topic, `signal_partitions` the number fixed at setup.
+/// Says what is wrong with the topics of a cluster, and how each is mended. Before setup was run,
+/// nothing is known of an installation.
 ///
 /// # Errors
 /// When the cluster cannot be reached.
 pub async fn check(
     settings: &KafkaSettings,
-    registered: &Registered,
-    signal_partitions: u32,
+    installed: Option<&Installed>,
 ) -> Result<Vec<Finding>, LogError> {
-    let facts = facts(settings).await?;
-    let registered = registered.borrow().clone();
-    Ok(findings(settings, &facts, &registered, signal_partitions))
+    Ok(findings(settings, &facts(settings).await?, installed))
 }
 
 /// Refuses an events topic that is not stamped by the log (R1).
@@ -167,16 +182,25 @@ pub(super) async fn require_log_append_time(settings: &KafkaSettings) -> Result<
     let config = describe(&admin, events).await?;
     match config.get(STAMPED_BY).map(String::as_str) {
         Some(BY_THE_LOG) => Ok(()),
-        _ => Err(LogError::Damaged(not_log_stamped(events))),
+        _ => Err(LogError::Damaged(not_log_stamped(events).to_string())),
     }
 }
 
 /// What is wrong with an events topic that producers stamp, and how it is mended.
-pub(super) fn not_log_stamped(topic: &str) -> String {
+pub(super) fn not_log_stamped(topic: &str) -> Finding {
+    unfit(
+        format!(
+            "topic {topic} is stamped by producers and not by the log, and acceptance depends on \
+             that"
+        ),
+        alter(topic, STAMPED_BY, BY_THE_LOG),
+    )
+}
+
+/// The command that changes a setting of a topic.
+fn alter(topic: &str, key: &str, value: impl fmt::Display) -> String {
     format!(
-        "topic {topic} is not stamped by the log, and acceptance depends on that: set its \
-         {STAMPED_BY}={BY_THE_LOG}, for example with kafka-configs --alter --entity-type topics \
-         --entity-name {topic} --add-config {STAMPED_BY}={BY_THE_LOG}"
+        "kafka-configs --alter --entity-type topics --entity-name {topic} --add-config {key}={value}"
     )
 }
 
@@ -261,21 +285,15 @@ async fn describe(admin: &Admin, topic: &str) -> Result<BTreeMap<String, String>
 async fn facts(settings: &KafkaSettings) -> Result<findings::Facts, LogError> {
     let admin = connect(settings)?;
     let (admin, (counts, brokers)) = topic_facts(admin).await?;
-    let names = &settings.topics;
     let mut topics = BTreeMap::new();
-    for name in [
-        &names.events,
-        &names.signals,
-        &names.watermarks,
-        &names.dead_letters,
-    ] {
+    for name in names(settings) {
         if let Some((partitions, replicas)) = counts.get(name) {
             let facts = TopicFacts {
                 partitions: *partitions,
                 replicas: *replicas,
                 config: describe(&admin, name).await?,
             };
-            topics.insert(name.clone(), facts);
+            topics.insert(name.to_owned(), facts);
         }
     }
     Ok(findings::Facts { brokers, topics })

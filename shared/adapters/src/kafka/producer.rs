@@ -279,7 +279,9 @@ impl Producer for KafkaProducer {
                 .iter()
                 .any(|one| one.append_time == batch::UNSTAMPED)
         {
-            return Err(LogError::Unavailable(super::admin::not_log_stamped(name)));
+            return Err(LogError::Unavailable(
+                super::admin::not_log_stamped(name).to_string(),
+            ));
         }
         Ok(appended)
     }

@@ -3,7 +3,11 @@
 use super::{OnKafka, TOPICS, admin_client, open, raw, registry, settings};
 use crate::log::{append, assigned, read_to_end, record, values};
 use quipu_adapters::{
-    kafka::{KafkaConsumer, KafkaProducer, admin},
+    finding::{Finding, Severity},
+    kafka::{
+        KafkaConsumer, KafkaProducer, KafkaSettings,
+        admin::{self, AcceptLimit, Installed},
+    },
     ports::{Body, LogError, Producer, Stamp, Topic},
 };
 use rdkafka::{
@@ -84,15 +88,50 @@ async fn a_null_value_of_somebody_else_is_an_empty_record_and_no_tick() {
     assert_eq!(headers[0].0, "h");
 }
 
-async fn stamp_by_producers(topic: &str) {
+/// What a test's topics are to be compared with.
+fn installed() -> Installed {
+    Installed {
+        registered: registry(2).borrow().as_ref().clone(),
+        signal_partitions: 2,
+        events_stored: Duration::from_hours(24),
+        longest_limit: None,
+    }
+}
+
+async fn check(settings: &KafkaSettings, installed: &Installed) -> Vec<Finding> {
+    let found = admin::check(settings, Some(installed)).await;
+    found.expect("checked")
+}
+
+fn is_more_than_advice(finding: &Finding) -> bool {
+    finding.severity > Severity::Advice
+}
+
+/// Sets one setting of a topic, and the others to their defaults.
+async fn change(topic: &str, key: &str, value: &str) {
     let change = AlterConfig::new(ResourceSpecifier::Topic(topic));
-    let change = change.set("message.timestamp.type", "CreateTime");
+    let change = change.set(key, value);
     let client = admin_client();
     let altered = client.alter_configs([&change], &AdminOptions::new());
     altered.await.expect("altered")[0]
         .as_ref()
         .expect("altered");
-    // Brokers take a moment to hear of it.
+    // Brokers take a moment to hear of it, and another one to follow.
+    let heard = async {
+        let resource = [&ResourceSpecifier::Topic(topic)];
+        loop {
+            let described = client.describe_configs(resource, &AdminOptions::new());
+            let described = described.await.expect("described").remove(0);
+            let config = described.expect("the topic is there");
+            let entry = config.get(key).expect("it has this setting");
+            if entry.value.as_deref() == Some(value) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let heard = tokio::time::timeout(Duration::from_secs(30), heard).await;
+    heard.expect("the setting is changed");
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
@@ -103,7 +142,7 @@ async fn a_topic_that_producers_stamp_is_refused_by_consumer_producer_and_check(
     let mut running = log.join(&topic).await;
     assigned(&mut running).await;
     read_to_end(&mut running, &[0, 1]).await;
-    stamp_by_producers(&topic).await;
+    change(&topic, "message.timestamp.type", "CreateTime").await;
     let fix = "message.timestamp.type=LogAppendTime";
     let refused = KafkaConsumer::events(log.settings.clone(), "other", log.registry.subscribe());
     let refused = refused
@@ -119,21 +158,23 @@ async fn a_topic_that_producers_stamp_is_refused_by_consumer_producer_and_check(
     assert!(refused.contains(fix), "{refused}");
     let read = read_to_end(&mut running, &[0]).await;
     assert!(matches!(read[&0][0].stamp, Stamp::Producer(_)), "{read:?}");
-    let found = admin::check(&log.settings, &log.registry.subscribe(), 2).await;
-    let found = found.expect("checked");
-    assert!(found.len() == 1 && found[0].fix.contains(fix), "{found:?}");
+    let found = check(&log.settings, &installed()).await;
+    let found = Vec::from_iter(found.into_iter().filter(is_more_than_advice));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].severity, Severity::Unfit);
+    assert!(found[0].fix.contains(fix), "{found:?}");
+    assert_eq!(found[0].to_string().matches(fix).count(), 1, "{found:?}");
 }
 
 #[tokio::test]
-async fn setup_makes_what_is_missing_once_and_check_finds_nothing_wrong_with_it() {
+async fn setup_makes_what_is_missing_once_and_check_has_advice_only() {
     let (log, _keep) = open().await;
     let again = admin::setup(&log.settings, TOPICS).await.expect("set up");
     assert_eq!(again, Vec::<String>::new());
-    let check = || async {
-        let found = admin::check(&log.settings, &log.registry.subscribe(), 2).await;
-        found.expect("checked")
-    };
-    assert_eq!(check().await, []);
+    let found = check(&log.settings, &installed()).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].severity, Severity::Advice);
+    assert!(found[0].what.starts_with("one Kafka broker"), "{found:?}");
     admin::add_partitions(&log.settings, 3)
         .await
         .expect("added");
@@ -141,8 +182,11 @@ async fn setup_makes_what_is_missing_once_and_check_finds_nothing_wrong_with_it(
         .await
         .expect("they are there");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let found = check().await;
-    assert!(found[0].problem.contains("[2]"), "{found:?}");
+    let found = check(&log.settings, &installed()).await;
+    let found = found.into_iter().find(is_more_than_advice);
+    let found = found.expect("a partition that nobody registered");
+    assert_eq!(found.severity, Severity::Passing);
+    assert!(found.what.contains("[2]"), "{found}");
     assert_eq!(
         log.producer.partitions(Topic::Events),
         2,
@@ -156,8 +200,41 @@ async fn topics_that_are_missing_are_told_with_the_fix() {
     let connected = KafkaProducer::connect(settings.clone(), registry(2).subscribe()).await;
     let refused = connected.expect_err("it has no topics").to_string();
     assert!(refused.contains("quipu admin setup"), "{refused}");
-    let found = admin::check(&settings, &registry(2).subscribe(), 2).await;
-    assert_eq!(found.expect("checked").len(), 4);
+    for installed in [None, Some(&installed())] {
+        let found = admin::check(&settings, installed).await.expect("checked");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].what.starts_with("setup was not run"), "{found:?}");
+        assert_eq!(found[0].fix, "run `quipu admin setup`");
+    }
+}
+
+#[tokio::test]
+async fn records_that_the_topic_keeps_for_longer_than_their_events_are_told() {
+    let (log, _keep) = open().await;
+    let topic = log.settings.topics.events.clone();
+    // An hour of the topic, an hour of the segment, and ten minutes of the namespace.
+    let with = |stored| Installed {
+        events_stored: Duration::from_mins(stored),
+        longest_limit: Some(AcceptLimit {
+            namespace: "web".to_owned(),
+            limit: Duration::from_mins(10),
+        }),
+        ..installed()
+    };
+    let told = async |installed: &Installed| {
+        let mut found = check(&log.settings, installed).await;
+        found.retain(|finding| finding.what.contains("cassandra.retention"));
+        found.pop()
+    };
+    assert_eq!(told(&with(130)).await, None);
+    let found = told(&with(129)).await.expect("told");
+    assert_eq!(found.severity, Severity::Problem);
+    assert!(found.what.contains("2h 10m in all"), "{found}");
+    assert!(found.fix.contains("retention.ms=3540000"), "{found}");
+    change(&topic, "retention.ms", "-1").await;
+    let found = told(&with(129)).await.expect("told");
+    assert_eq!(found.severity, Severity::Advice);
+    assert!(found.what.contains("is not covered"), "{found}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod mutations;
 mod own_stack;
 mod turns;
 
+mod fitness;
 mod hot;
 mod imported;
 mod killed;

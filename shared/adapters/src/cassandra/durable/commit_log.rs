@@ -1,5 +1,6 @@
 //! How a cluster's nodes make acknowledged writes durable, judged by R11.
 
+use crate::finding::{Finding, Severity};
 use std::time::Duration;
 
 /// The commit log's settings of one node, as it shows them.
@@ -34,34 +35,51 @@ const DEFAULT_PERIOD: Duration = Duration::from_secs(10);
 /// Judges a cluster of `size` nodes by those that could be asked.
 ///
 /// # Errors
-/// When acknowledged writes could be lost unseen. The text names the setting.
-pub(in crate::cassandra) fn judge(asked: &[CommitLog], size: usize) -> Result<DurableWhen, String> {
+/// When acknowledged writes could be lost unseen. The finding names the setting.
+pub(in crate::cassandra) fn judge(
+    asked: &[CommitLog],
+    size: usize,
+) -> Result<DurableWhen, Finding> {
     let Some(periodic) = asked.iter().find(|node| !is_synced(node)) else {
         return if asked.is_empty() {
-            Err("no node told its commit log settings; check that they are up".to_owned())
+            Err(unfit(
+                "no node told its commit log settings".to_owned(),
+                "check that the nodes are up",
+            ))
         } else {
             Ok(DurableWhen::Acknowledged)
         };
     };
     let name = &periodic.node;
     if size > 1 {
-        return Err(format!(
-            "node {name} has commitlog_sync: {}; with several nodes, acknowledged writes are \
-             durable only if every node has commitlog_sync: batch or group in cassandra.yaml",
-            periodic.sync
+        let sync = &periodic.sync;
+        return Err(unfit(
+            format!(
+                "node {name} has commitlog_sync: {sync}, with which acknowledged writes are not \
+                 durable where there are several nodes"
+            ),
+            "set commitlog_sync: batch or group in cassandra.yaml of every node",
         ));
     }
     if let Some(setting) = periodic.buffered {
-        return Err(format!(
-            "node {name} has commitlog_sync: {} with {setting}, where a crash loses acknowledged \
-             writes long after; remove {setting} from cassandra.yaml, or set commitlog_sync to \
-             batch or group",
-            periodic.sync
+        let sync = &periodic.sync;
+        return Err(unfit(
+            format!(
+                "node {name} has commitlog_sync: {sync} with {setting}, where a crash loses \
+                 acknowledged writes long after"
+            ),
+            format!(
+                "remove {setting} from cassandra.yaml, or set commitlog_sync to batch or group"
+            ),
         ));
     }
     let period = periodic.period.unwrap_or(DEFAULT_PERIOD);
     let block = periodic.lag_block.unwrap_or_default();
     Ok(DurableWhen::FollowedAfter(period.max(block) * 3 / 2))
+}
+
+fn unfit(what: String, fix: impl Into<String>) -> Finding {
+    Finding::new(Severity::Unfit, what, fix)
 }
 
 fn is_synced(node: &CommitLog) -> bool {
@@ -126,12 +144,14 @@ mod tests {
     #[test]
     fn what_could_lose_writes_unseen_is_refused_by_the_setting_s_name() {
         let several = judge(&[node("a", "batch"), node("b", "periodic")], 2).expect_err("refused");
+        let several = several.to_string();
         assert!(several.contains("node b has commitlog_sync"), "{several}");
         let compressed = CommitLog {
             buffered: Some("commitlog_compression"),
             ..node("a", "periodic")
         };
         let compressed = judge(&[compressed], 1).expect_err("refused");
+        let compressed = compressed.to_string();
         assert!(
             compressed.contains("remove commitlog_compression"),
             "{compressed}"

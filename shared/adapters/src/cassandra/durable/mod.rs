@@ -9,7 +9,6 @@ mod probe;
 pub(super) use commit_log::{CommitLog, DurableWhen, judge};
 
 use super::{
-    check::Severity,
     connection::Cassandra,
     error::{CassandraError, Failure, unreadable},
 };
@@ -59,11 +58,13 @@ pub(super) async fn detect(cassandra: &Cassandra) -> Result<Durable, CassandraEr
     let wrong = cassandra.check_keyspace().await?;
     if let Some(finding) = wrong
         .into_iter()
-        .find(|finding| finding.severity == Severity::Problem)
+        .find(|finding| finding.severity.is_refused())
     {
-        return Err(CassandraError::Refused(finding.text));
+        return Err(CassandraError::Refused(finding.to_string()));
     }
-    match judge(&asked, nodes.len()).map_err(CassandraError::Refused)? {
+    match judge(&asked, nodes.len())
+        .map_err(|finding| CassandraError::Refused(finding.to_string()))?
+    {
         DurableWhen::Acknowledged => Ok(Durable::Acknowledged),
         DurableWhen::FollowedAfter(wait) => {
             Ok(Durable::Probed(Probe::start(cassandra, wait).await?))

@@ -1,26 +1,13 @@
 //! What is wrong with a cluster's topics: pure in what was found.
 
-use super::{BY_THE_LOG, STAMPED_BY, not_log_stamped};
-use crate::{kafka::KafkaSettings, ports::Topic};
+use super::{BY_THE_LOG, STAMPED_BY, alter, names, not_log_stamped, replicas, retention};
+use crate::{
+    finding::{Finding, Severity},
+    kafka::KafkaSettings,
+    ports::Topic,
+};
 use quipu_core::time::Micros;
-use std::{collections::BTreeMap, fmt};
-
-/// Something that is wrong, and how it is mended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What is wrong, and what follows from it.
-    pub problem: String,
-    /// What to do about it.
-    pub fix: String,
-    /// Whether it may be gone some seconds later: while partitions are added, it is so for a while.
-    pub is_passing: bool,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.problem, self.fix)
-    }
-}
+use std::{collections::BTreeMap, time::Duration};
 
 /// What was found of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,98 +29,92 @@ pub struct Facts {
     pub topics: BTreeMap<String, TopicFacts>,
 }
 
-/// What is wrong. `registered` are the partitions of the events topic, `signal_partitions` the
-/// number fixed at setup.
+/// What is known of an installation that was set up: what its topics are compared with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// The registered partitions of the events topic, each with the moment that it begins at.
+    pub registered: BTreeMap<u32, Micros>,
+    /// Partitions of the signals topic, as setup fixed them.
+    pub signal_partitions: u32,
+    /// How long events are stored after the end of their slice.
+    pub events_stored: Duration,
+    /// The living namespace with the longest accept limit.
+    pub longest_limit: Option<AcceptLimit>,
+}
+
+/// How late events of a namespace are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptLimit {
+    /// The namespace.
+    pub namespace: String,
+    /// Its accept limit.
+    pub limit: Duration,
+}
+
+/// What is wrong, and what is worth knowing. Before setup was run nothing is known of an
+/// installation.
 pub fn findings(
     settings: &KafkaSettings,
     facts: &Facts,
-    registered: &BTreeMap<u32, Micros>,
-    signal_partitions: u32,
+    installed: Option<&Installed>,
 ) -> Vec<Finding> {
     let names = &settings.topics;
-    let mut found = Vec::new();
-    for name in [
-        &names.events,
-        &names.signals,
-        &names.watermarks,
-        &names.dead_letters,
-    ] {
-        match facts.topics.get(name) {
-            None => found.push(Finding {
-                is_passing: false,
-                problem: format!("topic {name} does not exist"),
-                fix: "create it with `quipu admin setup`".to_owned(),
-            }),
-            Some(topic) => found.extend(replication(name, topic, facts.brokers)),
-        }
+    let topic = |name: &str| facts.topics.get(name);
+    let mut found = Vec::from_iter(missing(settings, facts));
+    for (name, topic) in &facts.topics {
+        found.extend(replicas::shortage(name, topic, facts.brokers));
     }
-    if let Some(events) = facts.topics.get(&names.events) {
+    found.extend(replicas::one_broker(facts));
+    if let Some(events) = topic(&names.events) {
         found.extend(stamps(&names.events, events));
-        found.extend(partitions(&names.events, events.partitions, registered));
         found.extend(policy(&names.events, events, "delete"));
         found.extend(event_size(settings, events));
     }
-    if let Some(watermarks) = facts.topics.get(&names.watermarks) {
+    if let Some(watermarks) = topic(&names.watermarks) {
         found.extend(policy(&names.watermarks, watermarks, "compact"));
     }
-    if let Some(signals) = facts.topics.get(&names.signals) {
-        found.extend(signal_count(
-            &names.signals,
-            signals.partitions,
-            signal_partitions,
-        ));
-    }
-    if let Some(letters) = facts.topics.get(&names.dead_letters) {
+    if let Some(letters) = topic(&names.dead_letters) {
         found.extend(letter_size(settings, letters));
     }
+    if let (Some(events), Some(installed)) = (topic(&names.events), installed) {
+        let (name, registered) = (&names.events, &installed.registered);
+        found.extend(partitions(name, events.partitions, registered));
+        found.extend(retention::too_short(name, events, installed));
+    }
+    if let (Some(signals), Some(installed)) = (topic(&names.signals), installed) {
+        let (name, fixed) = (&names.signals, installed.signal_partitions);
+        found.extend(signal_count(name, signals.partitions, fixed));
+    }
     found
+}
+
+fn missing(settings: &KafkaSettings, facts: &Facts) -> Option<Finding> {
+    let all = names(settings);
+    let missing = all.iter().filter(|name| !facts.topics.contains_key(**name));
+    let missing: Vec<&str> = missing.copied().collect();
+    let names = missing.join(", ");
+    let what = match missing.len() {
+        0 => return None,
+        1 => format!("topic {names} does not exist"),
+        len if len == all.len() => {
+            format!("setup was not run: Kafka has none of the topics {names}")
+        }
+        _ => format!("topics {names} do not exist"),
+    };
+    Some(unfit(what, "run `quipu admin setup`"))
+}
+
+pub(super) fn unfit(what: String, fix: impl Into<String>) -> Finding {
+    Finding::new(Severity::Unfit, what, fix)
 }
 
 fn number(topic: &TopicFacts, key: &str) -> Option<usize> {
     topic.config.get(key)?.parse().ok()
 }
 
-fn alter(topic: &str, key: &str, value: impl fmt::Display) -> String {
-    format!(
-        "kafka-configs --alter --entity-type topics --entity-name {topic} --add-config {key}={value}"
-    )
-}
-
 fn stamps(name: &str, topic: &TopicFacts) -> Option<Finding> {
-    (topic.config.get(STAMPED_BY).map(String::as_str) != Some(BY_THE_LOG)).then(|| Finding {
-        is_passing: false,
-        problem: not_log_stamped(name),
-        fix: alter(name, STAMPED_BY, BY_THE_LOG),
-    })
-}
-
-fn replication(name: &str, topic: &TopicFacts, brokers: usize) -> Option<Finding> {
-    let least = number(topic, "min.insync.replicas").unwrap_or(1);
-    if topic.replicas > 1 && least < 2 {
-        return Some(Finding {
-            is_passing: false,
-            problem: format!(
-                "topic {name} acknowledges with one replica in sync, so a record can be lost with \
-                 one broker"
-            ),
-            fix: alter(name, "min.insync.replicas", 2),
-        });
-    }
-    if brokers > 1 && topic.replicas < 2 {
-        return Some(Finding {
-            is_passing: false,
-            problem: format!("topic {name} has partitions with one replica, on {brokers} brokers"),
-            fix: "give it three replicas with kafka-reassign-partitions".to_owned(),
-        });
-    }
-    (least > topic.replicas).then(|| Finding {
-        is_passing: false,
-        problem: format!(
-            "topic {name} asks for {least} replicas in sync but has {}: it takes no record",
-            topic.replicas
-        ),
-        fix: alter(name, "min.insync.replicas", topic.replicas),
-    })
+    (topic.config.get(STAMPED_BY).map(String::as_str) != Some(BY_THE_LOG))
+        .then(|| not_log_stamped(name))
 }
 
 fn partitions(name: &str, count: u32, registered: &BTreeMap<u32, Micros>) -> Vec<Finding> {
@@ -147,49 +128,51 @@ fn partitions(name: &str, count: u32, registered: &BTreeMap<u32, Micros>) -> Vec
         .collect();
     let mut found = Vec::new();
     if !unregistered.is_empty() {
-        found.push(Finding {
-            is_passing: true,
-            problem: format!(
+        found.push(Finding::new(
+            Severity::Passing,
+            format!(
                 "partitions {unregistered:?} of {name} are not registered: they are not read, and \
                  no window closes"
             ),
-            fix: format!("quipu admin add-partitions --total {count}"),
-        });
+            format!("quipu admin add-partitions --total {count}"),
+        ));
     }
     if !missing.is_empty() {
         let total = registered.len();
-        found.push(Finding {
-            is_passing: true,
-            problem: format!(
+        found.push(Finding::new(
+            Severity::Passing,
+            format!(
                 "partitions {missing:?} of {name} are registered but Kafka does not have them: no \
                  window closes past their beginning"
             ),
-            fix: format!("quipu admin add-partitions --total {total}"),
-        });
+            format!("quipu admin add-partitions --total {total}"),
+        ));
     }
     found
 }
 
 fn policy(name: &str, topic: &TopicFacts, wanted: &str) -> Option<Finding> {
     let policy = topic.config.get("cleanup.policy")?;
-    (policy != wanted).then(|| Finding {
-        is_passing: false,
-        problem: format!("topic {name} has cleanup.policy={policy}, which loses what is needed"),
-        fix: alter(name, "cleanup.policy", wanted),
+    (policy != wanted).then(|| {
+        unfit(
+            format!("topic {name} has cleanup.policy={policy}, which loses what is needed"),
+            alter(name, "cleanup.policy", wanted),
+        )
     })
 }
 
 fn signal_count(name: &str, count: u32, fixed: u32) -> Option<Finding> {
-    (count != fixed).then(|| Finding {
-        is_passing: false,
-        problem: format!(
-            "topic {name} has {count} partitions, but {fixed} were fixed at setup: signals of one \
-             counter would reach several workers"
-        ),
-        fix: format!(
-            "stop all roles, delete {name} and create it again with `quipu admin setup`; the sweep \
-             makes up for its signals"
-        ),
+    (count != fixed).then(|| {
+        unfit(
+            format!(
+                "topic {name} has {count} partitions, but {fixed} were fixed at setup: signals of \
+                 one counter would reach several workers"
+            ),
+            format!(
+                "stop all roles, delete {name} and create it again with `quipu admin setup`; the \
+                 sweep makes up for its signals"
+            ),
+        )
     })
 }
 
@@ -198,16 +181,17 @@ fn event_size(settings: &KafkaSettings, topic: &TopicFacts) -> Option<Finding> {
     let (most, key) = (settings.batch_limit(Topic::Events), "max.message.bytes");
     let name = &settings.topics.events;
     let has = number(topic, key)?;
-    (has > most).then(|| Finding {
-        is_passing: false,
-        problem: format!(
-            "topic {name} takes records of up to {has} bytes: a large one that is refused would \
-             stop its partition"
-        ),
-        fix: format!(
-            "{}, or raise kafka.max_record_bytes",
-            alter(name, key, most)
-        ),
+    (has > most).then(|| {
+        unfit(
+            format!(
+                "topic {name} takes records of up to {has} bytes: a large one that is refused \
+                 would stop its partition"
+            ),
+            format!(
+                "{}, or raise kafka.max_record_bytes",
+                alter(name, key, most)
+            ),
+        )
     })
 }
 
@@ -219,13 +203,14 @@ fn letter_size(settings: &KafkaSettings, topic: &TopicFacts) -> Option<Finding> 
     );
     let name = &settings.topics.dead_letters;
     let has = number(topic, key)?;
-    (has < wanted).then(|| Finding {
-        is_passing: false,
-        problem: format!(
-            "topic {name} takes records of up to {has} bytes: a large refused record would stop \
-             its partition"
-        ),
-        fix: alter(name, key, wanted),
+    (has < wanted).then(|| {
+        unfit(
+            format!(
+                "topic {name} takes records of up to {has} bytes: a large refused record would \
+                 stop its partition"
+            ),
+            alter(name, key, wanted),
+        )
     })
 }
 
@@ -273,8 +258,12 @@ mod tests {
     }
 
     fn problems(facts: &Facts, registered: u32) -> Vec<String> {
-        let registered = (0..registered).map(|id| (id, Micros::new(0))).collect();
-        let found = findings(&KafkaSettings::default(), facts, &registered, 8);
+        let installed = Installed {
+            registered: (0..registered).map(|id| (id, Micros::new(0))).collect(),
+            signal_partitions: 8,
+            ..Installed::default()
+        };
+        let found = findings(&KafkaSettings::default(), facts, Some(&installed));
         found
             .into_iter()
             .map(|finding| finding.to_string())
@@ -289,7 +278,7 @@ mod tests {
     #[test]
     fn each_finding_names_what_is_wrong_and_the_fix() {
         type Change = fn(&mut Facts);
-        let cases: [(Change, &str); 7] = [
+        let cases: [(Change, &str); 6] = [
             (
                 |facts| set(facts, "quipu-events", "max.message.bytes", "9999999"),
                 "kafka.max_record_bytes",
@@ -301,10 +290,6 @@ mod tests {
             (
                 |facts| set(facts, "quipu-events", STAMPED_BY, "CreateTime"),
                 "message.timestamp.type=LogAppendTime",
-            ),
-            (
-                |facts| set(facts, "quipu-events", "min.insync.replicas", "1"),
-                "min.insync.replicas=2",
             ),
             (
                 |facts| set(facts, "quipu-watermarks", "cleanup.policy", "delete"),
@@ -327,7 +312,7 @@ mod tests {
             change(&mut facts);
             let found = problems(&facts, 2);
             assert!(
-                found.len() == 1 && found[0].contains(fix),
+                found.len() == 1 && found[0].matches(fix).count() == 1,
                 "{fix}: {found:?}"
             );
         }
@@ -345,15 +330,22 @@ mod tests {
     }
 
     #[test]
-    fn one_broker_with_one_replica_is_taken_as_it_is() {
+    fn topics_that_are_missing_are_told_at_once() {
+        let told = problems(&Facts::default(), 0);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("setup was not run"), "{told:?}");
+        assert!(told[0].ends_with("run `quipu admin setup`"), "{told:?}");
         let mut facts = sound();
-        facts.brokers = 1;
-        for topic in facts.topics.values_mut() {
-            topic.replicas = 1;
-            topic
-                .config
-                .insert("min.insync.replicas".to_owned(), "1".to_owned());
-        }
-        assert_eq!(problems(&facts, 2), Vec::<String>::new());
+        facts.topics.remove("quipu-signals");
+        facts.topics.remove("quipu-watermarks");
+        let told = problems(&facts, 2);
+        let expected = "topics quipu-signals, quipu-watermarks do not exist";
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+    }
+
+    #[test]
+    fn before_setup_a_topic_is_not_compared_with_what_nobody_knows() {
+        let found = findings(&KafkaSettings::default(), &sound(), None);
+        assert_eq!(found, []);
     }
 }
