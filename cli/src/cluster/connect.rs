@@ -222,7 +222,6 @@ impl From<LogError> for Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::VecDeque;
 
     #[test]
     fn a_role_that_sees_another_number_of_signal_partitions_than_was_fixed_is_refused() {

@@ -38,11 +38,11 @@ impl Found {
 
     /// Refuses a cluster on which counts could be wrong, or roles could not work.
     pub(super) fn refuse(&self) -> Result<(), Failed> {
-        let lines: String = self.refused().map(|one| format!("\n- {one}")).collect();
+        let lines: Vec<_> = self.refused().map(ToString::to_string).collect();
         if lines.is_empty() {
             return Ok(());
         }
-        let message = format!("the cluster is not fit:{lines}");
+        let message = format!("the cluster is not fit:\n- {}", lines.join("\n- "));
         Err(Failed::new(Exit::Refused, message))
     }
 
@@ -76,7 +76,8 @@ impl Found {
                 count => Some(format!("{count} {many}")),
             }
         });
-        let counts = Vec::from_iter(counts.into_iter().flatten()).join(", ");
+        let counts: Vec<_> = counts.into_iter().flatten().collect();
+        let counts = counts.join(", ");
         let verdict = match self.0.first().map(|worst| worst.severity) {
             None => "the cluster is fit".to_owned(),
             Some(worst) if worst.is_refused() => {
@@ -117,7 +118,7 @@ pub(super) fn never_accepted(documents: &[NamespaceDocument], guard: Duration) -
     let more = all.len().saturating_sub(NAMED);
     let mut names = all[..all.len() - more].join(", ");
     if more > 0 {
-        names.push_str(&format!(" and {more} more"));
+        names = format!("{names} and {more} more");
     }
     let guard = show(guard);
     (!all.is_empty()).then(|| {
@@ -235,7 +236,7 @@ mod tests {
         use Severity::{Advice, Problem, Unfit};
         let exit = |severities: &[Severity], fails_from| {
             let concluded = found(severities).conclude(fails_from);
-            concluded.map_or_else(|failed| failed.exit, |exit| exit)
+            concluded.unwrap_or_else(|failed| failed.exit)
         };
         assert_eq!(exit(&[], Problem), Exit::Done);
         assert_eq!(exit(&[Advice, Advice], Problem), Exit::Done);
@@ -270,7 +271,8 @@ mod tests {
             told.ends_with("append_guard = 1s: b (1s), c (500ms)"),
             "{told}"
         );
-        let many = Vec::from_iter((0..NAMED + 3).map(|n| document(&format!("n{n}"), 1)));
+        let many = (0..NAMED + 3).map(|n| document(&format!("n{n}"), 1));
+        let many: Vec<_> = many.collect();
         let told = never_accepted(&many, guard).expect("told").what;
         assert!(told.ends_with("n9 (1ms) and 3 more"), "{told}");
     }

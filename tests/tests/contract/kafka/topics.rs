@@ -158,8 +158,8 @@ async fn a_topic_that_producers_stamp_is_refused_by_consumer_producer_and_check(
     assert!(refused.contains(fix), "{refused}");
     let read = read_to_end(&mut running, &[0]).await;
     assert!(matches!(read[&0][0].stamp, Stamp::Producer(_)), "{read:?}");
-    let found = check(&log.settings, &installed()).await;
-    let found = Vec::from_iter(found.into_iter().filter(is_more_than_advice));
+    let mut found = check(&log.settings, &installed()).await;
+    found.retain(is_more_than_advice);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].severity, Severity::Unfit);
     assert!(found[0].fix.contains(fix), "{found:?}");
