@@ -1,0 +1,10 @@
+//! The client against a server that answers as a script says, and against the real one.
+
+mod batcher;
+mod calls;
+mod hedges;
+#[cfg(feature = "kafka")]
+mod kafka;
+mod kinds;
+mod scripted;
+mod server;
