@@ -141,7 +141,6 @@ impl World {
         let mut sink = |event: quipu_core::event::StoredEvent| {
             let token = event.key.event_id.as_str().to_owned();
             stored.push((token, event.source.effective_time));
-            std::ops::ControlFlow::Continue(())
         };
         let scanned = self.events.scan(&counter, ever, &mut sink).await;
         scanned.expect("scanned");

@@ -1,19 +1,18 @@
 //! Counters that wait long, and others that do not.
 
+use crate::fixtures::{NAMESPACE, counter, policy, signal};
 use quipu_adapters::{
     memory::MemoryRollupStore,
     ports::{Parked, RollupStore},
 };
 use quipu_core::{
     event::{CounterKey, NamespaceId},
-    name::CounterName,
     time::Micros,
 };
 use quipu_rollup_worker::{
     machine::{Limits, Machine, Rolled},
     pending::SignalAt,
 };
-use quipu_schemas::signal::CheckedSignal;
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -21,12 +20,7 @@ use std::{
 
 const NOW: Micros = Micros::new(1_000_000_000_000);
 const SLOW: NamespaceId = NamespaceId(2);
-const QUICK: NamespaceId = NamespaceId(1);
-
-fn counter(namespace: NamespaceId, name: &str) -> CounterKey {
-    let name = CounterName::new(name).expect("a valid name");
-    CounterKey { namespace, name }
-}
+const QUICK: NamespaceId = NAMESPACE;
 
 /// What the worker does every second: park, make room, load.
 async fn keep_house(
@@ -70,19 +64,17 @@ async fn counters_that_close_tomorrow_do_not_keep_those_out_that_close_now() {
     let rows = MemoryRollupStore::default();
     machine.assign(0, 0);
     machine.assign(1, 0);
-    let policy = crate::policy();
-    let slow = (0..60).map(|number| counter(SLOW, &format!("{number}")));
-    let quick = (0..5).map(|number| counter(QUICK, &format!("{number}")));
+    let policy = policy();
+    let slow = (0..60).map(|number| CounterKey {
+        namespace: SLOW,
+        ..counter(&format!("{number}"))
+    });
+    let quick = (0..5).map(|number| counter(&format!("{number}")));
     for (offset, counter) in (0..).zip(slow.chain(quick)) {
         // Those that close tomorrow are nearly all of a partition that comes first.
         let partition = u32::from(counter.namespace == QUICK || offset % 10 == 0);
         let at = SignalAt { partition, offset };
-        let last_write = Some(NOW);
-        let signal = CheckedSignal {
-            counter,
-            last_write,
-        };
-        machine.on_signal(NOW, at, signal, &policy);
+        machine.on_signal(NOW, at, signal(counter, NOW), &policy);
     }
     let mut taken = Vec::new();
     for second in 0..120 {

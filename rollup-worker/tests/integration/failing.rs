@@ -1,27 +1,24 @@
 //! A rollup store that has stopped for good.
 
-use quipu_adapters::ports::EventStore;
+use crate::fixtures::{counter, policy, prepared, settings, signal};
 use quipu_adapters::{
     clock::Clock,
     memory::{MemoryCache, MemoryEventStore, MemoryLog},
     ports::{
-        Body, Durability, NewRecord, Parked, Producer, RollupRow, RollupStore, StoreError, Topic,
+        Body, Durability, EventStore, NewRecord, Parked, Producer, RollupRow, RollupStore,
+        StoreError, Topic,
     },
     watermarks::WatermarkBoard,
 };
 use quipu_core::{
     checkpoint::Checkpoint,
-    event::{CounterKey, EventKey, EventRow, LogPosition, Mutation, NamespaceId, StoredEvent},
-    name::{CounterName, ItemKey, Token},
-    slice::Slicing,
+    event::{CounterKey, EventKey, EventRow, LogPosition, Mutation, StoredEvent},
+    name::{ItemKey, Token},
     time::Micros,
     watermark::Watermarks,
     window::Window,
 };
-use quipu_rollup_worker::{
-    Ports, RollupError, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
-};
-use quipu_schemas::signal::{self, CheckedSignal};
+use quipu_rollup_worker::{Ports, RollupError, Settings, aggregate::Stores};
 use std::{future, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -65,10 +62,7 @@ impl RollupStore for Stopped {
 fn row() -> EventRow {
     let event_time = Micros::new(1_000_000);
     EventRow {
-        counter: CounterKey {
-            namespace: NamespaceId(1),
-            name: CounterName::new("c").expect("a valid name"),
-        },
+        counter: counter("c"),
         event: StoredEvent {
             key: EventKey {
                 event_time,
@@ -86,47 +80,20 @@ fn row() -> EventRow {
 }
 
 async fn events() -> MemoryEventStore {
-    let events = MemoryEventStore::new(Slicing::new(Duration::from_hours(24)).expect("valid"));
     let (after, through) = (Micros::new(0), Micros::new(2_000_000));
-    events
-        .prepare(Window { after, through })
-        .await
-        .expect("prepared");
+    let events = prepared(Window { after, through }).await;
     events.write(&[row()]).await.expect("written");
     events
-}
-
-fn settings() -> Settings {
-    let hour = Duration::from_hours(1);
-    Settings {
-        limits: Limits {
-            pending: 10,
-            circulating: 10,
-            park_after: hour,
-            batch_target: hour,
-            batch_sizes: (1, 10),
-        },
-        sync_every: Duration::from_millis(20),
-        sweep: SweepSettings {
-            every: hour,
-            page_pause: Duration::ZERO,
-            grace: Duration::ZERO,
-            retention: hour,
-        },
-    }
 }
 
 #[tokio::test]
 async fn a_worker_ends_when_the_rollup_store_has_stopped_for_good() {
     let (clock, _) = Clock::manual(Micros::new(60_000_000));
     let log = MemoryLog::new(clock.clone(), 1);
-    let signal = CheckedSignal {
-        counter: row().counter,
-        last_write: Some(row().event.key.event_time),
-    };
+    let signal = signal(counter("c"), row().event.key.event_time);
     let record = NewRecord {
         partition: 0,
-        body: Body::value(signal::encode(&signal)),
+        body: Body::value(quipu_schemas::signal::encode(&signal)),
     };
     log.append(Topic::Signals, vec![record])
         .await
@@ -140,11 +107,15 @@ async fn a_worker_ends_when_the_rollup_store_has_stopped_for_good() {
         },
         sweep_rollups: Stopped,
         watermarks: WatermarkBoard::new(Watermarks::new([(0, clock.now())])),
-        policies: watch::channel(Arc::new(crate::policy())).1,
+        policies: watch::channel(Arc::new(policy())).1,
         clock,
     };
+    let settings = Settings {
+        sync_every: Duration::from_millis(20),
+        ..settings()
+    };
     let consumer = log.consumer(Topic::Signals);
-    let run = quipu_rollup_worker::run(consumer, ports, settings(), future::pending());
+    let run = quipu_rollup_worker::run(consumer, ports, settings, future::pending());
     let ended = tokio::time::timeout(Duration::from_secs(5), run).await;
     assert!(
         matches!(ended, Ok(Err(RollupError::Store(StoreError::Damaged(_))))),

@@ -1,25 +1,15 @@
 //! Signal partitions that are taken away while work of theirs is under way.
 
-use super::policy;
+use crate::fixtures::{counter, policy, prepared, settings, signal};
 use futures::{FutureExt, future::BoxFuture};
 use quipu_adapters::{
     clock::Clock,
-    memory::{MemoryCache, MemoryEventStore, MemoryLog, MemoryRollupStore},
-    ports::{Assignment, Body, Committed, Consumer, EventStore, LogError, Polled, Record, Stamp},
+    memory::{MemoryCache, MemoryLog, MemoryRollupStore},
+    ports::{Assignment, Body, Committed, Consumer, LogError, Polled, Record, Stamp},
     watermarks::WatermarkBoard,
 };
-use quipu_core::{
-    event::{CounterKey, NamespaceId},
-    name::CounterName,
-    slice::Slicing,
-    time::Micros,
-    watermark::Watermarks,
-    window::Window,
-};
-use quipu_rollup_worker::{
-    Ports, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
-};
-use quipu_schemas::signal::{self, CheckedSignal};
+use quipu_core::{time::Micros, watermark::Watermarks, window::Window};
+use quipu_rollup_worker::{Ports, aggregate::Stores};
 use std::{
     future,
     sync::{Arc, Mutex},
@@ -77,10 +67,8 @@ async fn start() -> (mpsc::UnboundedSender<Polled>, Arc<Mutex<Vec<Done>>>) {
     let (polls, polled) = mpsc::unbounded_channel();
     let done: Arc<Mutex<Vec<Done>>> = Arc::default();
     let (clock, _) = Clock::manual(Micros::new(100_000_000));
-    let events = MemoryEventStore::new(Slicing::new(Duration::from_hours(24)).expect("valid"));
     let (after, through) = (Micros::new(0), Micros::new(200_000_000));
-    let prepared = events.prepare(Window { after, through }).await;
-    prepared.expect("prepared");
+    let events = prepared(Window { after, through }).await;
     let (sender, policies) = watch::channel(Arc::new(policy()));
     let ports = Ports {
         log: MemoryLog::new(clock.clone(), 1),
@@ -94,26 +82,10 @@ async fn start() -> (mpsc::UnboundedSender<Polled>, Arc<Mutex<Vec<Done>>>) {
         policies,
         clock,
     };
-    let settings = Settings {
-        limits: Limits {
-            pending: 100,
-            circulating: 10,
-            park_after: Duration::from_hours(1),
-            batch_target: Duration::from_secs(1),
-            batch_sizes: (1, 10),
-        },
-        sync_every: Duration::from_millis(300),
-        sweep: SweepSettings {
-            every: Duration::from_hours(1),
-            page_pause: Duration::ZERO,
-            grace: Duration::from_secs(1),
-            retention: Duration::from_hours(24),
-        },
-    };
     let consumer = Scripted(polled, Arc::clone(&done));
     tokio::spawn(async move {
         let _sender = sender;
-        let ended = quipu_rollup_worker::run(consumer, ports, settings, future::pending()).await;
+        let ended = quipu_rollup_worker::run(consumer, ports, settings(), future::pending()).await;
         panic!("it ended: {ended:?}");
     });
     (polls, done)
@@ -127,18 +99,12 @@ fn assigned(partition: u32) -> Polled {
     Polled::Assigned(vec![Assignment { partition, start }])
 }
 
-fn signals(partition: u32, counter: &str, last_write: i64) -> Polled {
-    let signal = CheckedSignal {
-        counter: CounterKey {
-            namespace: NamespaceId(1),
-            name: CounterName::new(counter).expect("a valid name"),
-        },
-        last_write: Some(Micros::new(last_write)),
-    };
+fn signals(partition: u32, name: &str, last_write: i64) -> Polled {
+    let signal = signal(counter(name), Micros::new(last_write));
     let record = Record {
         offset: 0,
         stamp: Stamp::Log(Micros::new(0)),
-        body: Body::value(signal::encode(&signal)),
+        body: Body::value(quipu_schemas::signal::encode(&signal)),
     };
     let records = vec![record];
     Polled::Records { partition, records }

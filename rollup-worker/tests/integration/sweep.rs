@@ -1,5 +1,6 @@
 //! What a sweep may drop.
 
+use crate::fixtures::{self, DAY, SECOND, history, prepared};
 use quipu_adapters::{
     clock::Clock,
     memory::{MemoryEventStore, MemoryLog, MemoryRollupStore},
@@ -8,8 +9,8 @@ use quipu_adapters::{
 };
 use quipu_core::{
     name::Namespace,
-    policy::{Cardinality, Incarnation, Limits, NamespaceHistory, PolicyBook, RollupSettings},
-    slice::{SliceId, Slicing},
+    policy::{Incarnation, Limits, PolicyBook},
+    slice::SliceId,
     time::Micros,
     watermark::Watermarks,
     window::Window,
@@ -18,7 +19,6 @@ use quipu_rollup_worker::sweep::{Sweep, SweepSettings};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
-const DAY: Duration = Duration::from_hours(24);
 const RETENTION: Duration = Duration::from_hours(7 * 24);
 const NOON: Micros = Micros::new(20_000 * 86_400_000_000 + 43_200_000_000);
 
@@ -28,14 +28,9 @@ type MemorySweep = Sweep<MemoryLog, MemoryEventStore, MemoryRollupStore>;
 /// shows something else; and what changes its policy.
 async fn sweep_at(wall: Micros) -> (MemorySweep, watch::Sender<Arc<PolicyBook>>) {
     let (clock, _) = Clock::manual(wall);
-    let slicing = Slicing::new(DAY).expect("a valid length");
-    let events = MemoryEventStore::new(slicing);
     let (after, through) = (NOON - 9 * DAY, NOON);
-    events
-        .prepare(Window { after, through })
-        .await
-        .expect("prepared");
-    let (policy, policies) = watch::channel(Arc::new(crate::policy()));
+    let events = prepared(Window { after, through }).await;
+    let (policy, policies) = watch::channel(Arc::new(fixtures::policy()));
     let sweep = Sweep {
         log: MemoryLog::new(clock.clone(), 1),
         events,
@@ -71,18 +66,14 @@ async fn a_clean_slice_is_walked_again_once_a_new_namespace_may_write_to_it() {
     sweep.walk().await.expect("walked");
     let yesterday = SliceId(19_999);
     assert!(sweep.clean.contains(&yesterday));
-    let mut book = crate::policy();
+    let mut book = fixtures::policy();
     let limits = Limits {
         accept_limit: DAY,
         max_future: Duration::ZERO,
     };
-    let rollup = RollupSettings {
-        coalesce: Duration::from_secs(1),
-        cardinality: Cardinality::High,
-    };
     let life = Incarnation::new(book.next_id(), NOON, limits);
     let name = Namespace::new("late").expect("a valid name");
-    book.insert(name, NamespaceHistory::new("quipu-events", rollup, life));
+    book.insert(name, history(life, SECOND));
     policy.send_replace(Arc::new(book));
     sweep.walk().await.expect("walked");
     assert!(!sweep.clean.contains(&yesterday));
