@@ -20,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// What is drained: few counters of which some are hot, and many that are all cold.
 pub(crate) const SHAPES: [Shape; 2] = [Shape::Zipf(10_000), Shape::Uniform(1_000_000)];
@@ -62,10 +63,12 @@ impl Cluster {
             let subject = format!("outage_{}", server.0);
             let installation = Installation::new(&self.stack, &self.quipu, &subject);
             runtime()?.block_on(async {
+                let mut terminated = signal(SignalKind::terminate())?;
+                // However this ends, the server must go on.
                 tokio::select! {
                     measured = outage::measure(&installation, server, lasts) => measured,
-                    // The server must not hang for ever.
                     _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+                    _ = terminated.recv() => Err("terminated".into()),
                 }
             })?;
         }
