@@ -7,7 +7,7 @@ use quipu_adapters::ports::{Cache, EventStore, RollupRow, RollupStore, StoreErro
 use quipu_core::{
     aggregate::OrderedFold, checkpoint::Checkpoint, event::CounterKey, time::Micros, window,
 };
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 /// The stores that an aggregation reads and writes.
 #[derive(Clone, Debug)]
@@ -125,6 +125,7 @@ async fn fold<E: EventStore>(events: E, task: Task, row: RollupRow) -> Result<Fo
     let mut sink = |event: quipu_core::event::StoredEvent| {
         oldest.get_or_insert(event.key.event_time);
         fold.push(&event.key, event.mutation);
+        ControlFlow::Continue(())
     };
     events.scan(&task.counter, window, &mut sink).await?;
     let checkpoint = Checkpoint {

@@ -16,7 +16,7 @@ use quipu_core::{
     time::Micros,
     window::Window,
 };
-use std::{error::Error, time::Instant};
+use std::{error::Error, ops::ControlFlow, time::Instant};
 
 const ROWS: u64 = 500_000;
 const BATCH: usize = 5_000;
@@ -118,7 +118,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     measure("checkpoints loaded", 10_000, rollups.load(&counters)).await?;
     let scans = stream::iter(&counters).map(|counter| async {
         let mut events_of = 0_u64;
-        let mut sink = |_| events_of += 1;
+        let mut sink = |_| {
+            events_of += 1;
+            ControlFlow::Continue(())
+        };
         events.scan(counter, window, &mut sink).await?;
         Ok::<_, quipu_adapters::ports::StoreError>(events_of)
     });

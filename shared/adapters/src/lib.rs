@@ -13,6 +13,7 @@ pub mod ends;
 pub mod finding;
 #[cfg(feature = "cluster")]
 pub mod kafka;
+pub mod listing;
 pub mod memory;
 pub mod metered;
 pub mod metrics;

@@ -1,21 +1,25 @@
 //! Stores that measure how long their calls take. A call that its caller gives up is not measured.
 
+mod best_effort;
+
+pub use best_effort::MeteredBestEffort;
+
 use crate::{
     metrics::stores as names,
     ports::{
-        Cache, Durability, EventStore, Lookup, Parked, RollupRow, RollupStore, SliceInfo,
-        StoreError,
+        Cache, CounterPage, Durability, EventStore, Extent, ListPosition, Lookup, Parked,
+        RollupRow, RollupStore, SliceInfo, StoreError,
     },
 };
 use metrics::{Histogram, histogram};
 use quipu_core::{
     checkpoint::Checkpoint,
-    event::{CounterKey, EventKey, EventRow, StoredEvent},
+    event::{CounterKey, EventKey, EventRow, NamespaceId, StoredEvent},
     slice::SliceId,
     time::Micros,
     window::Window,
 };
-use std::{sync::Arc, time::Instant};
+use std::{ops::ControlFlow, sync::Arc, time::Instant};
 
 /// The handles of one operation, made once: looking them up costs more than many a call.
 #[derive(Debug)]
@@ -32,10 +36,7 @@ impl Meter {
         }
     }
 
-    async fn time<T>(
-        &self,
-        call: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
+    async fn time<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let began = Instant::now();
         let result = call.await;
         let meter = if result.is_ok() {
@@ -101,10 +102,15 @@ impl<E: EventStore> EventStore for MeteredEvents<E> {
         &self,
         counter: &CounterKey,
         window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
     ) -> Result<(), StoreError> {
         let scan = self.store.scan(counter, window, sink);
         self.meters.scan.time(scan).await
+    }
+
+    /// Answered from what is known of the slices, so it is not measured.
+    async fn extent(&self, window: Window) -> Result<Extent, StoreError> {
+        self.store.extent(window).await
     }
 
     async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {
@@ -146,6 +152,7 @@ pub struct MeteredRollups<R> {
 #[derive(Debug)]
 struct RollupMeters {
     load: Meter,
+    counters: Meter,
     put: Meter,
     note_writes: Meter,
     park: Meter,
@@ -160,6 +167,7 @@ impl<R> MeteredRollups<R> {
         let meter = |operation| Meter::new(names::ROLLUP_STORE_SECONDS, operation);
         let meters = RollupMeters {
             load: meter("load"),
+            counters: meter("counters"),
             put: meter("put"),
             note_writes: meter("note_writes"),
             park: meter("park"),
@@ -177,6 +185,16 @@ impl<R> MeteredRollups<R> {
 impl<R: RollupStore> RollupStore for MeteredRollups<R> {
     async fn load(&self, counters: &[CounterKey]) -> Result<Vec<RollupRow>, StoreError> {
         self.meters.load.time(self.store.load(counters)).await
+    }
+
+    async fn counters(
+        &self,
+        namespace: NamespaceId,
+        from: ListPosition,
+        limit: usize,
+    ) -> Result<CounterPage, StoreError> {
+        let page = self.store.counters(namespace, from, limit);
+        self.meters.counters.time(page).await
     }
 
     async fn put(&self, checkpoints: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {

@@ -132,6 +132,17 @@ impl SliceLayout {
         EventBucket(u16::try_from(bucket).expect("a remainder of a u16 fits a u16"))
     }
 
+    /// How many partitions a scan of a window reads: the event buckets of all its time buckets.
+    pub fn partitions(self, window: Window) -> u64 {
+        if window.is_empty() {
+            return 0;
+        }
+        let first = self.time_bucket(window.after.succ()).0;
+        let last = self.time_bucket(window.through).0;
+        let buckets = last.abs_diff(first).saturating_add(1);
+        buckets.saturating_mul(self.event_buckets.into())
+    }
+
     /// The time buckets that a window touches, oldest first. None for an empty window.
     pub fn touched(self, window: Window) -> impl Iterator<Item = TimeBucket> {
         let first = self.time_bucket(window.after.succ()).0;

@@ -4,20 +4,26 @@ use super::{
     bug::Bug,
     world::{Sim, World, event_store::EventStoreState},
 };
-use quipu_adapters::ports::{
-    Cache, Durability, EventStore, Lookup, Parked, RollupRow, RollupStore, SliceInfo, SliceState,
-    StoreError,
+use quipu_adapters::{
+    listing::Listing,
+    ports::{
+        Cache, CounterPage, Durability, EventStore, Extent, ListPosition, Lookup, Parked,
+        RollupRow, RollupStore, SliceInfo, SliceState, StoreError,
+    },
 };
 use quipu_core::{
     checkpoint::Checkpoint,
-    event::{CounterKey, EventKey, EventRow, StoredEvent},
+    event::{CounterKey, EventKey, EventRow, NamespaceId, StoredEvent},
     slice::SliceId,
     time::Micros,
     window::Window,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// One process's connections. Clones share what the process knows of the stores' generations.
@@ -150,7 +156,7 @@ impl EventStore for Port {
         &self,
         counter: &CounterKey,
         mut window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
     ) -> Result<(), StoreError> {
         let found = self
             .read(|world| {
@@ -165,8 +171,13 @@ impl EventStore for Port {
                     .collect::<Vec<_>>()
             })
             .await?;
-        found.into_iter().for_each(sink);
+        // Whether it breaks is all the same: what was found is found.
+        let _ = found.into_iter().try_for_each(sink);
         Ok(())
+    }
+
+    async fn extent(&self, window: Window) -> Result<Extent, StoreError> {
+        self.read(|world| world.events.extent(window)).await
     }
 
     async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {
@@ -228,6 +239,29 @@ impl RollupStore for Port {
                 .iter()
                 .map(|counter| world.rollups.row(counter))
                 .collect()
+        })
+        .await
+    }
+
+    async fn counters(
+        &self,
+        namespace: NamespaceId,
+        from: ListPosition,
+        limit: usize,
+    ) -> Result<CounterPage, StoreError> {
+        self.read(|world| {
+            // Counters lie at their number.
+            let mut listing = Listing::new(namespace, from, limit);
+            for (at, (counter, is_rolled_up)) in (0..).zip(world.rollups.counters()) {
+                if at < from.at {
+                    continue;
+                }
+                if listing.is_full() {
+                    return listing.and_more();
+                }
+                listing.examine(at, counter.clone(), is_rolled_up);
+            }
+            listing.last()
         })
         .await
     }

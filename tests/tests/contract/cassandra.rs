@@ -14,6 +14,7 @@ use quipu_adapters::{
 use quipu_core::slice::{SliceId, SliceLayout, Slicing};
 use scylla::client::session_builder::SessionBuilder;
 use std::{
+    ops::ControlFlow,
     panic::resume_unwind,
     process,
     sync::{
@@ -179,7 +180,9 @@ async fn a_scan_over_a_dropped_slice_is_told_when_its_base_is_not_the_newest() {
     put.expect("rolled up past the slice");
     events.drop_slice(SliceId(0)).await.expect("dropped");
     let stale = events
-        .scan(&counter(&name), window(0, SLICE), &mut |_| {})
+        .scan(&counter(&name), window(0, SLICE), &mut |_| {
+            ControlFlow::Continue(())
+        })
         .await;
     assert!(
         matches!(stale, Err(StoreError::Unavailable(_))),

@@ -1,12 +1,13 @@
 //! Writes, scans and look-ups of the event store.
 
 use crate::fixtures::{SLICE, counter, event, everything, key, row, scan, window};
-use quipu_adapters::ports::{Durability, EventStore, Lookup};
+use quipu_adapters::ports::{Durability, EventStore, Extent, Lookup};
 use quipu_core::{
     event::{CounterKey, EventRow, LogPosition, Mutation, NamespaceId, StoredEvent},
+    slice::SliceId,
     time::Micros,
 };
-use std::slice;
+use std::{ops::ControlFlow, slice};
 
 run_against!(
     [
@@ -27,6 +28,8 @@ run_against!(
         a_look_up_finds_one_identity_only,
         a_sync_after_writes_is_durable,
         a_long_scan_loses_nothing_between_pages,
+        a_scan_ends_where_its_sink_breaks,
+        an_extent_covers_what_a_scan_reads,
     ],
     cluster [
         cassandra = crate::cassandra::events,
@@ -265,4 +268,50 @@ async fn a_long_scan_loses_nothing_between_pages<S: EventStore>(store: S) {
         scan(&store, "a", everything()).await == all,
         "some were lost or out of order"
     );
+}
+
+async fn a_scan_ends_where_its_sink_breaks<S: EventStore>(store: S) {
+    store.prepare(everything()).await.expect("prepared");
+    let rows: Vec<_> = (-5..5).map(|n| row("a", n * SLICE / 2, "t", 1)).collect();
+    store.write(&rows).await.expect("written");
+    for most in 1..=rows.len() {
+        let mut seen = Vec::new();
+        let mut sink = |event| {
+            seen.push(event);
+            if seen.len() == most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let scanned = store.scan(&counter("a"), everything(), &mut sink).await;
+        scanned.expect("scanned");
+        let expected: Vec<_> = rows[..most].iter().map(|row| row.event.clone()).collect();
+        assert_eq!(seen, expected);
+    }
+}
+
+async fn an_extent_covers_what_a_scan_reads<S: EventStore>(store: S) {
+    let extent = async |window| store.extent(window).await.expect("told");
+    assert_eq!(
+        extent(everything()).await,
+        Extent::default(),
+        "there are no slices"
+    );
+    store.prepare(everything()).await.expect("prepared");
+    assert_eq!(extent(window(5, 5)).await, Extent::default());
+    let one = extent(window(0, 1)).await.partitions;
+    assert!(
+        (1..=4).contains(&one),
+        "one time bucket with its event buckets: {one}"
+    );
+    let all = extent(everything()).await;
+    assert!(all.partitions >= 6 * one && !all.has_dropped, "{all:?}");
+    store.drop_slice(SliceId(1)).await.expect("dropped");
+    let less = extent(everything()).await;
+    assert!(
+        less.partitions < all.partitions && less.has_dropped,
+        "{less:?}"
+    );
+    assert!(!extent(window(0, SLICE - 1)).await.has_dropped);
 }

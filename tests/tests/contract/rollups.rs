@@ -1,8 +1,12 @@
 //! Checkpoints, last writes and parked signals.
 
 use crate::fixtures::{checkpoint, counter, embedded_rollups};
-use quipu_adapters::ports::{Durability, Parked, RollupRow, RollupStore};
-use quipu_core::{checkpoint::Checkpoint, time::Micros};
+use quipu_adapters::ports::{Durability, ListPosition, Parked, RollupRow, RollupStore};
+use quipu_core::{
+    checkpoint::Checkpoint,
+    event::{CounterKey, NamespaceId},
+    time::Micros,
+};
 
 run_against!(
     [
@@ -19,6 +23,8 @@ run_against!(
         a_later_write_stays_parked,
         parked_signals_come_in_pages_of_one_partition,
         a_sync_after_writes_is_durable,
+        counters_are_listed_once_they_are_rolled_up,
+        a_list_passes_over_any_number_of_other_counters,
     ],
     cluster [
         cassandra = crate::cassandra::rollups,
@@ -180,6 +186,61 @@ async fn a_sync_after_writes_is_durable<S: RollupStore>(store: S) {
         .await
         .expect("put");
     assert_eq!(store.sync().await.expect("synced"), Durability::Durable);
+}
+
+fn in_namespace(namespace: u32, name: &str) -> CounterKey {
+    CounterKey {
+        namespace: NamespaceId(namespace),
+        ..counter(name)
+    }
+}
+
+/// The sorted names of all pages, and how many pages there were.
+async fn list<S: RollupStore>(store: &S, namespace: u32, limit: usize) -> (Vec<String>, usize) {
+    let (mut names, mut pages, mut from) = (Vec::new(), 0, Some(ListPosition::START));
+    while let Some(position) = from {
+        let page = store
+            .counters(NamespaceId(namespace), position, limit)
+            .await;
+        let page = page.expect("listed");
+        assert!(page.counters.len() <= limit);
+        names.extend(page.counters.iter().map(|name| name.as_str().to_owned()));
+        (pages, from) = (pages + 1, page.next);
+    }
+    // The order is the store's own.
+    names.sort();
+    (names, pages)
+}
+
+async fn counters_are_listed_once_they_are_rolled_up<S: RollupStore>(store: S) {
+    assert_eq!(list(&store, 1, 7).await, (Vec::new(), 1));
+    let mut names: Vec<_> = (0..25).map(|n| format!("c/{n}")).collect();
+    names.sort();
+    let mine = names.iter().map(|name| in_namespace(1, name));
+    let others = names
+        .iter()
+        .map(|name| in_namespace(2, &format!("other {name}")));
+    let rows = mine
+        .chain(others)
+        .map(|counter| (counter, checkpoint(0, 1, 1)));
+    store.put(rows.collect()).await.expect("put");
+    let noted = vec![(in_namespace(1, "noted only"), Micros::new(5))];
+    store.note_writes(noted).await.expect("noted");
+    for limit in [1, 2, 7, 25, 1_000] {
+        assert_eq!(list(&store, 1, limit).await.0, names, "pages of {limit}");
+    }
+    assert_eq!(list(&store, 3, 1_000).await.0, Vec::<String>::new());
+}
+
+async fn a_list_passes_over_any_number_of_other_counters<S: RollupStore>(store: S) {
+    let others = (0..6_000).map(|n| in_namespace(2, &n.to_string()));
+    let rows = others.chain([in_namespace(1, "mine")]);
+    let rows = rows.map(|counter| (counter, checkpoint(0, 1, 1))).collect();
+    store.put(rows).await.expect("put");
+    let (names, pages) = list(&store, 1, 1_000).await;
+    assert_eq!((names, pages), (vec!["mine".to_owned()], 2));
+    let (names, pages) = list(&store, 2, 1_000).await;
+    assert_eq!((names.len(), pages), (6_000, 7));
 }
 
 #[tokio::test]

@@ -4,31 +4,30 @@
 //! microseconds, and a hop to another thread would cost more than most of them; long ones give
 //! way now and then. Writes may wait for the disk, so they run elsewhere.
 
+mod merge;
+
 use super::{
     database::{StoreDatabase, blocking, store_error, unreadable},
     keys,
     slices::{Catalogue, Dataset, Slice},
 };
-use crate::ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError};
-use fjall::{Iter, Keyspace, KvPair, OwnedWriteBatch, PersistMode, UserKey, UserValue};
+use crate::ports::{Durability, EventStore, Extent, Lookup, SliceInfo, SliceState, StoreError};
+use fjall::{Keyspace, OwnedWriteBatch, PersistMode, UserKey, UserValue};
+use merge::{Distinct, Source, bounds, merged_sources};
 use quipu_core::{
     event::{CounterKey, EventKey, EventRow, StoredEvent},
-    slice::{EventBucket, SliceId, SliceLayout, Slicing, TimeBucket},
+    slice::{EventBucket, SliceId, Slicing},
     window::Window,
 };
 use std::{
     collections::BTreeMap,
     fmt,
-    ops::Bound,
+    ops::ControlFlow,
     path::Path,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
-use tokio::task;
 
 const CACHE_BYTES: u64 = 8 << 20;
-
-/// A scan lets others run after this many rows, about half a millisecond.
-const ROWS_AT_A_TIME: usize = 1_024;
 
 /// Accepted events on the local disk. Cheap to clone.
 #[derive(Clone)]
@@ -152,15 +151,11 @@ impl EventStore for EmbeddedEventStore {
         &self,
         counter: &CounterKey,
         window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
     ) -> Result<(), StoreError> {
         let slices = self.catalogue().touched(window);
         let prefix = keys::counter_key(counter);
-        let mut distinct = Distinct {
-            counter_len: prefix.len(),
-            last: None,
-            rows: 0,
-        };
+        let mut distinct = Distinct::new(prefix.len());
         for (id, slice) in slices {
             let rows = match (slice.state, &slice.rows) {
                 (SliceState::Ready, Some(rows)) => rows,
@@ -174,17 +169,35 @@ impl EventStore for EmbeddedEventStore {
                 let first = slice.layout.time_bucket(clipped.after.succ());
                 let last = slice.layout.time_bucket(clipped.through);
                 let bounds = bounds(&prefix, first..=last, EventBucket(0), clipped);
-                distinct
-                    .drain(vec![Source::new(rows.range(bounds), 0)?], sink)
-                    .await?;
+                let sources = vec![Source::new(rows.range(bounds), 0)?];
+                if distinct.drain(sources, sink).await?.is_break() {
+                    return Ok(());
+                }
                 continue;
             }
             for bucket in slice.layout.touched(clipped) {
                 let sources = merged_sources(rows, &prefix, slice.layout, bucket, clipped)?;
-                distinct.drain(sources, sink).await?;
+                if distinct.drain(sources, sink).await?.is_break() {
+                    return Ok(());
+                }
             }
         }
         Ok(())
+    }
+
+    async fn extent(&self, window: Window) -> Result<Extent, StoreError> {
+        let mut extent = Extent::default();
+        for (id, slice) in self.catalogue().touched(window) {
+            match slice.state {
+                SliceState::Ready => {
+                    let clipped = self.slicing.clip(window, id);
+                    extent.partitions += slice.layout.partitions(clipped);
+                }
+                SliceState::Creating => {}
+                SliceState::Dropping | SliceState::Dropped => extent.has_dropped = true,
+            }
+        }
+        Ok(extent)
     }
 
     async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {
@@ -277,124 +290,4 @@ fn behind(counter: &CounterKey) -> Vec<u8> {
         .expect("a counter's key ends with a zero byte");
     *end = 1;
     key
-}
-
-/// The keys of a counter in these time buckets, in one event bucket, in a window.
-fn bounds(
-    counter: &[u8],
-    buckets: std::ops::RangeInclusive<TimeBucket>,
-    event_bucket: EventBucket,
-    window: Window,
-) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let at = |bucket, time| {
-        let mut key = Vec::with_capacity(counter.len() + 24);
-        key.extend_from_slice(counter);
-        keys::put_bucket(&mut key, bucket, event_bucket);
-        keys::put_event_time(&mut key, time);
-        key
-    };
-    let first = at(*buckets.start(), window.after.succ());
-    let mut end = at(*buckets.end(), window.through);
-    // Behind the time stands a token, and no UTF-8 holds this byte.
-    end.push(0xFF);
-    (Bound::Included(first), Bound::Excluded(end))
-}
-
-fn merged_sources(
-    rows: &Keyspace,
-    counter: &[u8],
-    layout: SliceLayout,
-    bucket: TimeBucket,
-    window: Window,
-) -> Result<Vec<Source>, StoreError> {
-    let source = |event_bucket| {
-        let mut start = counter.to_vec();
-        keys::put_bucket(&mut start, bucket, event_bucket);
-        let bounds = bounds(counter, bucket..=bucket, event_bucket, window);
-        Source::new(rows.range(bounds), start.len())
-    };
-    (0..layout.event_buckets())
-        .map(|bucket| source(EventBucket(bucket)))
-        .collect()
-}
-
-/// A range of rows with its next one.
-struct Source {
-    rows: Iter,
-    head: Option<KvPair>,
-    /// Where in its keys the total order begins.
-    order_from: usize,
-}
-
-impl Source {
-    fn new(rows: Iter, order_from: usize) -> Result<Self, StoreError> {
-        let mut source = Self {
-            rows,
-            head: None,
-            order_from,
-        };
-        source.advance()?;
-        Ok(source)
-    }
-
-    fn advance(&mut self) -> Result<Option<KvPair>, StoreError> {
-        let next = self.rows.next().map(fjall::Guard::into_inner).transpose();
-        Ok(std::mem::replace(
-            &mut self.head,
-            next.map_err(store_error)?,
-        ))
-    }
-
-    fn order(&self) -> Option<&[u8]> {
-        self.head.as_ref().map(|(key, _)| &key[self.order_from..])
-    }
-}
-
-/// Passes on the first of each event's copies, which lie one behind the other (R8).
-struct Distinct {
-    counter_len: usize,
-    /// The key of the last event passed on, and how much of it is the identity.
-    last: Option<(UserKey, usize)>,
-    rows: usize,
-}
-
-impl Distinct {
-    /// Feeds what the sources hold to `sink`, merged into the total order.
-    async fn drain(
-        &mut self,
-        mut sources: Vec<Source>,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
-    ) -> Result<(), StoreError> {
-        loop {
-            let waiting = sources.iter_mut().filter(|source| source.head.is_some());
-            let Some(next) = waiting.min_by(|a, b| a.order().cmp(&b.order())) else {
-                return Ok(());
-            };
-            if let Some((key, value)) = next.advance()? {
-                self.take(key, &value, sink)?;
-            }
-            self.rows += 1;
-            if self.rows.is_multiple_of(ROWS_AT_A_TIME) {
-                task::yield_now().await;
-            }
-        }
-    }
-
-    fn take(
-        &mut self,
-        key: UserKey,
-        value: &[u8],
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
-    ) -> Result<(), StoreError> {
-        if let Some((last, identity)) = &self.last
-            && key.starts_with(&last[..*identity])
-        {
-            return Ok(());
-        }
-        let decoded = keys::decode_event(&key, self.counter_len, value)
-            .map_err(|error| unreadable("an event", &key, &error))?;
-        self.last = Some((key, decoded.identity_len));
-        sink(decoded.event);
-        Ok(())
-    }
 }

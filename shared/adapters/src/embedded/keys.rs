@@ -164,6 +164,12 @@ pub(super) fn counter_key(counter: &CounterKey) -> Vec<u8> {
     key
 }
 
+/// The place of a counter's key among all: the hash that it begins with.
+pub(super) fn place_of(key: &[u8]) -> Result<u32, KeyError> {
+    let hash = key.first_chunk().ok_or(KeyError::Short("the hash"))?;
+    Ok(u32::from_be_bytes(*hash))
+}
+
 /// The counter that an event's key begins with.
 pub(super) fn counter_of(key: &[u8]) -> Result<CounterKey, KeyError> {
     take_counter(&mut key.get(HASH_LEN..).ok_or(KeyError::Short("the hash"))?)

@@ -7,7 +7,10 @@ use super::{
     database::{StoreDatabase, blocking, store_error, unreadable},
     keys::{self, KeyError},
 };
-use crate::ports::{Durability, Parked, RollupRow, RollupStore, StoreError};
+use crate::{
+    listing::Listing,
+    ports::{CounterPage, Durability, ListPosition, Parked, RollupRow, RollupStore, StoreError},
+};
 use fjall::{
     CompressionType, Keyspace, KeyspaceCreateOptions,
     config::{
@@ -18,7 +21,7 @@ use fjall::{
 use quipu_core::{
     aggregate::Count,
     checkpoint::{Checkpoint, Generation},
-    event::CounterKey,
+    event::{CounterKey, NamespaceId},
     time::Micros,
 };
 use std::{
@@ -141,6 +144,33 @@ impl RollupStore for EmbeddedRollupStore {
             })
         };
         counters.iter().map(load).collect()
+    }
+
+    async fn counters(
+        &self,
+        namespace: NamespaceId,
+        from: ListPosition,
+        limit: usize,
+    ) -> Result<CounterPage, StoreError> {
+        let checkpoints = self.checkpoints.clone();
+        blocking(move || {
+            let Ok(first) = u32::try_from(from.at.max(0)) else {
+                return Ok(Listing::new(namespace, from, limit).last());
+            };
+            let mut listing = Listing::new(namespace, from, limit);
+            for row in checkpoints.range(first.to_be_bytes()..) {
+                if listing.is_full() {
+                    return Ok(listing.and_more());
+                }
+                let key = row.key().map_err(store_error)?;
+                let unreadable = |error| unreadable("a checkpoint", &key, &error);
+                let at = keys::place_of(&key).map_err(unreadable)?;
+                let counter = keys::counter_of(&key).map_err(unreadable)?;
+                listing.examine(at.into(), counter, true);
+            }
+            Ok(listing.last())
+        })
+        .await
     }
 
     async fn put(&self, checkpoints: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {

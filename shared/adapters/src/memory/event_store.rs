@@ -5,7 +5,7 @@
 //! and a write is seen by reads at once.
 
 use super::lock;
-use crate::ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError};
+use crate::ports::{Durability, EventStore, Extent, Lookup, SliceInfo, SliceState, StoreError};
 use quipu_core::{
     event::{CounterKey, EventKey, EventRow, StoredEvent},
     slice::{SliceId, Slicing},
@@ -14,7 +14,7 @@ use quipu_core::{
 use std::{
     collections::BTreeMap,
     mem,
-    ops::Bound,
+    ops::{Bound, ControlFlow},
     sync::{Arc, Mutex},
 };
 
@@ -112,7 +112,7 @@ impl EventStore for MemoryEventStore {
         &self,
         counter: &CounterKey,
         window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
     ) -> Result<(), StoreError> {
         let state = lock(&self.state);
         let events = state
@@ -121,11 +121,24 @@ impl EventStore for MemoryEventStore {
             .flatten()
             .filter_map(|rows| rows.get(counter));
         for event in events.flat_map(BTreeMap::values) {
-            if window.contains(event.key.event_time) {
-                sink(event.clone());
+            if window.contains(event.key.event_time) && sink(event.clone()).is_break() {
+                break;
             }
         }
         Ok(())
+    }
+
+    async fn extent(&self, window: Window) -> Result<Extent, StoreError> {
+        let state = lock(&self.state);
+        let mut extent = Extent::default();
+        let touches = |id: &SliceId| !self.slicing.clip(window, *id).is_empty();
+        for (_, rows) in state.slices.iter().filter(|(id, _)| touches(id)) {
+            match rows {
+                Some(_) => extent.partitions += 1,
+                None => extent.has_dropped = true,
+            }
+        }
+        Ok(extent)
     }
 
     async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {

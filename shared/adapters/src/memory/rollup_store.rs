@@ -3,8 +3,16 @@
 //! Fault model: none. Every write is durable when it returns, nothing fails, nothing is lost.
 
 use super::lock;
-use crate::ports::{Durability, Parked, RollupRow, RollupStore, StoreError};
-use quipu_core::{checkpoint::Checkpoint, event::CounterKey, time::Micros};
+use crate::{
+    listing::Listing,
+    ports::{CounterPage, Durability, ListPosition, Parked, RollupRow, RollupStore, StoreError},
+};
+use quipu_core::{
+    checkpoint::Checkpoint,
+    event::{CounterKey, NamespaceId},
+    key::route,
+    time::Micros,
+};
 use std::{
     collections::BTreeMap,
     ops::Bound,
@@ -28,6 +36,30 @@ impl RollupStore for MemoryRollupStore {
         let state = lock(&self.state);
         let row = |counter| state.rows.get(counter).copied().unwrap_or_default();
         Ok(counters.iter().map(row).collect())
+    }
+
+    async fn counters(
+        &self,
+        namespace: NamespaceId,
+        from: ListPosition,
+        limit: usize,
+    ) -> Result<CounterPage, StoreError> {
+        let state = lock(&self.state);
+        let place = |counter: &CounterKey| route(counter.name.as_str().as_bytes()).cast_signed();
+        let rows = state
+            .rows
+            .iter()
+            .map(|(counter, row)| (place(counter), counter, row));
+        let mut rows: Vec<_> = rows.filter(|(at, ..)| *at >= from.at).collect();
+        rows.sort_by_key(|(at, counter, _)| (*at, *counter));
+        let mut listing = Listing::new(namespace, from, limit);
+        for (at, counter, row) in rows {
+            if listing.is_full() {
+                return Ok(listing.and_more());
+            }
+            listing.examine(at, counter.clone(), row.checkpoint.is_some());
+        }
+        Ok(listing.last())
     }
 
     async fn put(&self, checkpoints: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {

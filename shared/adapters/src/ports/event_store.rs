@@ -7,6 +7,7 @@ use quipu_core::{
     time::Micros,
     window::Window,
 };
+use std::ops::ControlFlow;
 
 /// What became of writes that were acknowledged (R11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,16 @@ pub struct SliceInfo {
     pub last: Micros,
 }
 
+/// What a scan of a window has to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The partitions of one counter that the window touches, in slices that are kept.
+    pub partitions: u64,
+    /// Whether it touches a slice that is being dropped, or was: a scan leaves its events out, so
+    /// the window must start at a checkpoint that was read after this was seen (R19).
+    pub has_dropped: bool,
+}
+
 /// Accepted events, written idempotently.
 ///
 /// Contract (the same suite runs against every implementation):
@@ -68,14 +79,17 @@ pub trait EventStore: Clone + Send + Sync + 'static {
     /// (R11). Calls may overlap.
     fn sync(&self) -> impl Future<Output = Result<Durability, StoreError>> + Send;
 
-    /// Feeds a counter's distinct events in a window to `sink`, in the total order (R9). After an
-    /// error the sink may have seen a part, which the caller throws away.
+    /// Feeds a counter's distinct events in a window to `sink`, in the total order (R9), until it
+    /// breaks. After an error the sink may have seen a part, which the caller throws away.
     fn scan(
         &self,
         counter: &CounterKey,
         window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// How much a scan of a window reads, whichever the counter.
+    fn extent(&self, window: Window) -> impl Future<Output = Result<Extent, StoreError>> + Send;
 
     /// Looks one identity up.
     fn lookup(

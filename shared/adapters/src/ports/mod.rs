@@ -1,5 +1,6 @@
 //! The few traits round what is foreign and has several real implementations.
 
+mod best_effort;
 mod cache;
 mod control;
 mod error;
@@ -7,12 +8,16 @@ mod event_store;
 mod log;
 mod rollup_store;
 
+pub use best_effort::{BestEffort, BestEffortError, BestEffortResult};
 pub use cache::Cache;
-pub use control::{ControlError, ControlPlane, NamespaceRecord};
+pub(crate) use control::history_page;
+pub use control::{
+    ChangeRequest, ControlError, ControlPlane, HISTORY_PAGE, NamespaceRecord, NamespaceVersion,
+};
 pub use error::StoreError;
-pub use event_store::{Durability, EventStore, Lookup, SliceInfo, SliceState};
+pub use event_store::{Durability, EventStore, Extent, Lookup, SliceInfo, SliceState};
 pub use log::{
     Appended, Assignment, Body, Committed, Consumer, LogError, NewRecord, Polled, Producer, Record,
     Stamp, Topic,
 };
-pub use rollup_store::{Parked, RollupRow, RollupStore};
+pub use rollup_store::{CounterPage, ListPosition, Parked, RollupRow, RollupStore};

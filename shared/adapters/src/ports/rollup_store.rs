@@ -1,7 +1,12 @@
 //! The rollup store: checkpoints, last writes, and signals that were parked.
 
 use super::{Durability, StoreError};
-use quipu_core::{checkpoint::Checkpoint, event::CounterKey, time::Micros};
+use quipu_core::{
+    checkpoint::Checkpoint,
+    event::{CounterKey, NamespaceId},
+    name::CounterName,
+    time::Micros,
+};
 
 /// What is stored of one counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +26,33 @@ pub struct Parked {
     pub last_write: Micros,
 }
 
+/// A place in the order, a store's own, in which it lists counters. It names no counter, so it can
+/// be shown to whoever may not see all of them. Every value is a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListPosition {
+    /// Where counters lie; several may lie at one place.
+    pub at: i64,
+    /// How many at that place are behind the position already.
+    pub passed: u32,
+}
+
+impl ListPosition {
+    /// Before all counters.
+    pub const START: Self = Self {
+        at: i64::MIN,
+        passed: 0,
+    };
+}
+
+/// A part of a list of counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterPage {
+    /// Their names, in an order of the store's own.
+    pub counters: Vec<CounterName>,
+    /// Where the list goes on; none at its end.
+    pub next: Option<ListPosition>,
+}
+
 /// Checkpoints, where an older one never wins (R15).
 pub trait RollupStore: Clone + Send + Sync + 'static {
     /// What is stored of each counter, in the order asked.
@@ -28,6 +60,16 @@ pub trait RollupStore: Clone + Send + Sync + 'static {
         &self,
         counters: &[CounterKey],
     ) -> impl Future<Output = Result<Vec<RollupRow>, StoreError>> + Send;
+
+    /// Up to `limit` counters of a namespace that have a checkpoint, from a position on. A call
+    /// looks at a bounded number of rows, so a page may be short or empty and yet not the last. A
+    /// counter that was there before the first page is listed; one may be listed twice.
+    fn counters(
+        &self,
+        namespace: NamespaceId,
+        from: ListPosition,
+        limit: usize,
+    ) -> impl Future<Output = Result<CounterPage, StoreError>> + Send;
 
     /// Writes checkpoints. One that does not supersede what is stored changes nothing.
     fn put(

@@ -195,6 +195,18 @@ impl Incarnation {
         effective + self.limits_at(effective).max_future
     }
 
+    /// The newest event time that was accepted at any effective time up to `t`: like the horizon it
+    /// never moves back, whatever the limits become. Nothing that the log took by then lies after it.
+    pub fn newest_accepted(&self, t: Micros) -> Micros {
+        let ends = self.versions.iter().skip(1).map(|next| next.from.pred());
+        let spans = self.versions.iter().zip(ends.chain([Micros::MAX]));
+        let newest = spans
+            .take_while(|(version, _)| version.from <= t)
+            .map(|(version, end)| t.min(end) + version.limits.max_future)
+            .max();
+        newest.unwrap_or_else(|| self.newest_acceptable(t))
+    }
+
     pub(super) fn lives_at(&self, effective: Micros) -> bool {
         self.created_at() <= effective && self.deleted_at.is_none_or(|end| effective < end)
     }

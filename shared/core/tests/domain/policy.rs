@@ -65,6 +65,18 @@ fn history(life: Incarnation) -> NamespaceHistory {
 
 proptest! {
     #[test]
+    fn the_newest_accepted_time_is_the_maximum_over_all_effective_times(life in incarnation()) {
+        let created = life.created_at().get();
+        for t in moments(&life) {
+            let naive = (created..=t.max(created))
+                .map(|s| at(s).min(at(t)) + naive_limits(&life, s).max_future)
+                .max()
+                .expect("never empty");
+            prop_assert_eq!(life.newest_accepted(at(t)), naive, "at {}", t);
+        }
+    }
+
+    #[test]
     fn the_horizon_is_the_running_maximum_and_never_goes_back(life in incarnation()) {
         let mut before = Micros::MIN;
         for t in moments(&life) {

@@ -74,6 +74,8 @@ proptest! {
         let buckets: Vec<i64> =
             layout(seconds, 1).touched(window).map(|TimeBucket(id)| id).collect();
         prop_assert_eq!(&buckets, &touched);
+        let partitions = layout(seconds, 3).partitions(window);
+        prop_assert_eq!(partitions, 3 * u64::try_from(touched.len()).expect("small"));
     }
 
     #[test]

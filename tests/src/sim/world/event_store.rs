@@ -6,7 +6,7 @@
 //! skipped, and a scan reads a window without them.
 
 use super::super::{bug::Bug, rng::Rng};
-use quipu_adapters::ports::{SliceInfo, SliceState};
+use quipu_adapters::ports::{Extent, SliceInfo, SliceState};
 use quipu_core::{
     event::{CounterKey, EventKey, StoredEvent},
     name::ItemKey,
@@ -81,6 +81,20 @@ impl EventStoreState {
             last: self.slicing.last(*id),
         };
         self.slices.iter().map(info).collect()
+    }
+
+    /// How much a scan of a window reads: a partition a slice.
+    pub(crate) fn extent(&self, window: Window) -> Extent {
+        let touches = |id: &SliceId| !self.slicing.clip(window, *id).is_empty();
+        let mut extent = Extent::default();
+        for (_, state) in self.slices.iter().filter(|(id, _)| touches(id)) {
+            match state {
+                SliceState::Ready => extent.partitions += 1,
+                SliceState::Creating => {}
+                SliceState::Dropping | SliceState::Dropped => extent.has_dropped = true,
+            }
+        }
+        extent
     }
 
     /// The distinct counters of a slice.

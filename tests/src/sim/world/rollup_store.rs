@@ -8,7 +8,7 @@
 use super::super::{bug::Bug, rng::Rng};
 use quipu_adapters::ports::{Parked, RollupRow};
 use quipu_core::{checkpoint::Checkpoint, event::CounterKey, time::Micros};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A value with what a restart brings back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,15 @@ impl RollupState {
             checkpoint: self.checkpoints.get(counter).and_then(Cell::read),
             last_write: self.last_writes.get(counter).and_then(Cell::read),
         }
+    }
+
+    /// Every counter that has a row, and whether it has a checkpoint, by counter.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (&CounterKey, bool)> {
+        let known = self.checkpoints.keys().chain(self.last_writes.keys());
+        let known: BTreeSet<_> = known.collect();
+        known
+            .into_iter()
+            .map(|counter| (counter, self.row(counter).checkpoint.is_some()))
     }
 
     /// The checkpoint of a counter that survives a restart.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     metrics::stores::DROPPED_ROWS,
-    ports::{Durability, EventStore, Lookup, SliceInfo, SliceState, StoreError},
+    ports::{Durability, EventStore, Extent, Lookup, SliceInfo, SliceState, StoreError},
 };
 use counters::Walks;
 use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
@@ -31,7 +31,7 @@ use scylla::{
     response::PagingState,
     statement::batch::{Batch, BatchStatement, BatchType},
 };
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, ops::ControlFlow, sync::Arc};
 use write::{BOUNDS, Placed, Values};
 
 /// Batches of one call under way at once. The connection bounds those of all calls.
@@ -219,16 +219,16 @@ impl EventStore for CassandraEventStore {
         &self,
         counter: &CounterKey,
         window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
     ) -> Result<(), StoreError> {
         let mut was_checked = false;
         for slice in self.catalogue.touched(window).await? {
             match slice.state {
-                SliceState::Ready => {
-                    if let Err(error) = self.scan_slice(&slice, counter, window, sink).await {
-                        return Err(self.slice_failed(slice.id, error).await);
-                    }
-                }
+                SliceState::Ready => match self.scan_slice(&slice, counter, window, sink).await {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => return Ok(()),
+                    Err(error) => return Err(self.slice_failed(slice.id, error).await),
+                },
                 // Nothing was acknowledged in it yet.
                 SliceState::Creating => {}
                 SliceState::Dropping | SliceState::Dropped if was_checked => {}
@@ -239,6 +239,21 @@ impl EventStore for CassandraEventStore {
             }
         }
         Ok(())
+    }
+
+    async fn extent(&self, window: Window) -> Result<Extent, StoreError> {
+        let mut extent = Extent::default();
+        for slice in self.catalogue.touched(window).await? {
+            match slice.state {
+                SliceState::Ready => {
+                    let clipped = self.catalogue.slicing().clip(window, slice.id);
+                    extent.partitions += slice.layout.partitions(clipped);
+                }
+                SliceState::Creating => {}
+                SliceState::Dropping | SliceState::Dropped => extent.has_dropped = true,
+            }
+        }
+        Ok(extent)
     }
 
     async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {

@@ -19,7 +19,7 @@ use quipu_core::{
     window::Window,
 };
 use scylla::response::{PagingState, query_result::QueryRowsResult};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::ControlFlow};
 
 /// First pages that one scan reads at once: they are what it holds in memory.
 const PAGES_AT_ONCE: usize = 8;
@@ -45,8 +45,8 @@ impl CassandraEventStore {
         slice: &Slice,
         counter: &CounterKey,
         window: Window,
-        sink: &mut (dyn FnMut(StoredEvent) + Send),
-    ) -> Result<(), Failure> {
+        sink: &mut (dyn FnMut(StoredEvent) -> ControlFlow<()> + Send),
+    ) -> Result<ControlFlow<()>, Failure> {
         let statements = self.statements(slice).await?;
         let window = self.catalogue.slicing().clip(window, slice.id);
         let read = Read {
@@ -62,10 +62,12 @@ impl CassandraEventStore {
             .buffered(buckets_at_once);
         while let Some((bucket, mut sources)) = buckets.try_next().await? {
             while let Some(event) = self.next(&read, bucket, &mut sources).await? {
-                sink(event);
+                if sink(event).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The first pages of a time bucket.

@@ -1,6 +1,7 @@
 //! The rollup store: a row for each counter, and the signals that were parked.
 
 mod cell;
+mod list;
 mod parked;
 
 use super::{
@@ -9,8 +10,11 @@ use super::{
     error::{CassandraError, Failure, unreadable},
     events::namespace_id,
 };
-use crate::ports::{Durability, Parked, RollupRow, RollupStore, StoreError};
+use crate::ports::{
+    CounterPage, Durability, ListPosition, Parked, RollupRow, RollupStore, StoreError,
+};
 use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
+use list::ListStatement;
 use parked::ParkedStatements;
 use quipu_core::{
     checkpoint::Checkpoint,
@@ -57,6 +61,7 @@ struct Statements {
     put: BatchStatement,
     note: BatchStatement,
     parked: ParkedStatements,
+    list: ListStatement,
 }
 
 impl fmt::Debug for CassandraRollupStore {
@@ -84,6 +89,7 @@ impl Cassandra {
             put: BatchStatement::PreparedStatement(self.prepare(put).await?),
             note: BatchStatement::PreparedStatement(self.prepare(note).await?),
             parked: ParkedStatements::prepare(self).await?,
+            list: ListStatement::prepare(self).await?,
         };
         Ok(CassandraRollupStore {
             cassandra: self.clone(),
@@ -205,6 +211,16 @@ impl RollupStore for CassandraRollupStore {
         }
         let row = |counter| rows.get(counter).copied().unwrap_or_default();
         Ok(counters.iter().map(row).collect())
+    }
+
+    async fn counters(
+        &self,
+        namespace: NamespaceId,
+        from: ListPosition,
+        limit: usize,
+    ) -> Result<CounterPage, StoreError> {
+        let list = &self.statements.list;
+        Ok(list.page(&self.cassandra, namespace, from, limit).await?)
     }
 
     async fn put(&self, checkpoints: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {
