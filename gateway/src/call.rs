@@ -51,6 +51,15 @@ pub enum Status {
     Accepted,
     /// An earlier attempt was counted; this one changed nothing.
     AlreadyApplied,
+    /// The cache of a `BEST_EFFORT` namespace took it. Repeated, it would count again.
+    BestEffort,
+}
+
+impl Status {
+    /// Whether a repeated call would change nothing more.
+    pub fn is_idempotent(self) -> bool {
+        self != Self::BestEffort
+    }
 }
 
 /// The answer to a mutation.
@@ -67,8 +76,8 @@ pub struct Applied {
 pub struct Count {
     /// The count.
     pub count: i64,
-    /// Every event up to this time is in it.
-    pub complete_through: Micros,
+    /// Every event up to this time is in it. `None`: it is approximate (`BEST_EFFORT`).
+    pub complete_through: Option<Micros>,
 }
 
 /// Checks how many items a batch has.

@@ -46,6 +46,10 @@ pub mod reason {
     pub const STORAGE_UNAVAILABLE: &str = "STORAGE_UNAVAILABLE";
     /// The log or a store holds what it never should: an operator must look.
     pub const STORAGE_DAMAGED: &str = "STORAGE_DAMAGED";
+    /// The namespace is `BEST_EFFORT`: it keeps no events to look up.
+    pub const KEEPS_NO_EVENTS: &str = "KEEPS_NO_EVENTS";
+    /// A `BEST_EFFORT` mutation may or may not have been applied: it must not be retried blindly.
+    pub const NOT_IDEMPOTENT: &str = "NOT_IDEMPOTENT";
     /// The server has too many requests in flight: retry with the same token.
     pub const OVERLOADED: &str = "OVERLOADED";
     /// The request took too long; it may have been applied: retry with the same token.

@@ -8,7 +8,7 @@ use crate::{
 };
 use quipu_adapters::{
     clock::Clock,
-    ports::{Cache, ControlPlane, EventStore, Producer, RollupStore},
+    ports::{BestEffort, Cache, ControlPlane, EventStore, Producer, RollupStore},
     watermarks::WatermarkBoard,
 };
 use quipu_core::{
@@ -31,6 +31,8 @@ pub struct Ports<L, E, R, C, P> {
     pub rollups: R,
     /// Where checkpoints are read first.
     pub cache: C,
+    /// What counts for namespaces that keep no events.
+    pub best_effort: Arc<dyn BestEffort>,
     /// Where namespaces are kept.
     pub control: P,
 }
@@ -60,6 +62,8 @@ pub(crate) struct View {
     pub(crate) namespace: Namespace,
     pub(crate) life: Incarnation,
     pub(crate) coalesce: Duration,
+    /// How long a counter lives after its last add, where nothing but a cache keeps it.
+    pub(crate) counter_ttl: Duration,
     pub(crate) moment: Moment,
 }
 
@@ -129,12 +133,13 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let moment = moment.at_least(&book);
         let life = machine::find(&book, namespace.as_str(), moment)
             .map_err(|why| Failure::no_namespace(namespace.as_str(), why))?;
-        let rollup = book
-            .rollup(life.id())
+        let history = book
+            .history(namespace.as_str())
             .ok_or_else(|| Failure::no_namespace(namespace.as_str(), NoNamespace::Unknown))?;
         Ok(View {
             life: life.clone(),
-            coalesce: rollup.coalesce,
+            coalesce: history.rollup().coalesce,
+            counter_ttl: history.counter_ttl(),
             namespace,
             moment,
         })

@@ -7,6 +7,7 @@
 //! Must not know: how events are stored, how counts are rolled up, and which logs and stores stand
 //! behind the ports.
 
+mod best_effort;
 mod call;
 pub mod failure;
 mod gateway;

@@ -45,6 +45,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: MutationRequest<'_>,
     ) -> Result<Applied, Failure> {
         let view = self.view(namespace)?;
+        if let Some(counters) = self.best_effort(&view) {
+            return counters.mutate(request).await.inspect_err(count_refused);
+        }
         let prepared = prepare(&view, request).inspect_err(count_refused)?;
         let event = prepared.event.clone();
         let mut results = self.mutate_all(&view, vec![Ok(prepared)]).await;
@@ -66,6 +69,10 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         namespace: &str,
         request: MutationRequest<'_>,
     ) -> Result<(Applied, Count), Failure> {
+        if let Some(counters) = self.best_effort(&self.view(namespace)?) {
+            let added = counters.mutate_and_get(request).await;
+            return added.inspect_err(count_refused);
+        }
         let applied = self.mutate(namespace, request).await?;
         match self.get(namespace, request.counter_name).await {
             Ok(count) => Ok((applied, count)),
@@ -87,6 +94,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     ) -> Result<Vec<Result<Applied, Failure>>, Failure> {
         let view = self.view(namespace)?;
         call::check_batch_size(items.len())?;
+        if let Some(counters) = self.best_effort(&view) {
+            return Ok(counters.batch_add(items).await);
+        }
         let checked = items.into_iter().enumerate().map(|(at, item)| {
             let prepared = item.and_then(|item| prepare(&view, item));
             prepared
@@ -244,15 +254,15 @@ fn record(event: &CheckedEvent, partitions: u32) -> NewRecord {
     }
 }
 
+pub(crate) fn count_refused(failure: &Failure) {
+    counter!(names::REFUSED, "reason" => failure.reason).increment(1);
+}
+
 /// The failure of an item, with the place of a field that is to blame in the whole request.
-fn in_item(at: usize, failure: Failure) -> Failure {
+pub(crate) fn in_item(at: usize, failure: Failure) -> Failure {
     if failure.code == Code::InvalidArgument {
         failure.within(&format!("items[{at}]"))
     } else {
         failure
     }
-}
-
-fn count_refused(failure: &Failure) {
-    counter!(names::REFUSED, "reason" => failure.reason).increment(1);
 }

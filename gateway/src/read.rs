@@ -39,6 +39,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     /// later read finds it fresh.
     pub async fn get(&self, namespace: &str, counter_name: &str) -> Result<Count, Failure> {
         let view = self.view(namespace)?;
+        if let Some(counters) = self.best_effort(&view) {
+            return counters.get(counter_name).await;
+        }
         let name = CounterName::new(counter_name)?;
         let counter = CounterKey {
             namespace: view.life.id(),
@@ -58,7 +61,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         })?;
         Ok(Count {
             count,
-            complete_through,
+            complete_through: Some(complete_through),
         })
     }
 
@@ -101,6 +104,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         item_key: &str,
     ) -> Result<EventOutcome, Failure> {
         let view = self.view(namespace)?;
+        if !view.life.mode().keeps_events() {
+            return Err(Failure::keeps_no_events(&view.namespace));
+        }
         let name = CounterName::new(counter_name)?;
         let key = call::event_key(token, item_key)?;
         if key.event_time <= view.life.origin() {

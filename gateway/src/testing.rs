@@ -1,10 +1,14 @@
 //! A small world round the gateway: the stores in memory, and doubles of the log, the cache and the
 //! control plane that stall and fail when told to.
 
+pub(crate) mod best_effort;
+
+use best_effort::Breakable;
 use crate::{Gateway, Ports, Probes, Settings, router};
 use axum::Router;
 use quipu_adapters::{
     clock::{Clock, ManualClock},
+    embedded::EmbeddedBestEffort,
     memory::{MemoryEventStore, MemoryRollupStore},
     ports::{
         Appended, Body, Cache, Committed, ControlError, ControlPlane, EventStore, LogError,
@@ -49,6 +53,7 @@ pub(crate) struct World {
     pub(crate) policies: Arc<watch::Sender<Arc<PolicyBook>>>,
     pub(crate) events: MemoryEventStore,
     pub(crate) rollups: MemoryRollupStore,
+    pub(crate) best_effort: Arc<EmbeddedBestEffort>,
     state: Arc<Mutex<State>>,
 }
 
@@ -77,6 +82,7 @@ impl World {
             ..State::default()
         };
         Self {
+            best_effort: Arc::new(EmbeddedBestEffort::new(1 << 20, clock.clone())),
             clock,
             hands,
             board,
@@ -90,11 +96,13 @@ impl World {
     pub(crate) fn gateway(&self) -> Arc<TestGateway> {
         let (log, cache, control) = (self.clone(), self.clone(), self.clone());
         let (events, rollups) = (self.events.clone(), self.rollups.clone());
+        let best_effort = Arc::new(Breakable(self.clone()));
         let ports = Ports {
             log,
             events,
             rollups,
             cache,
+            best_effort,
             control,
         };
         let settings = Settings::default();

@@ -1,8 +1,8 @@
 //! The namespace document: what a team declares, and the control plane keeps.
 
-use quipu_core::policy::{self, Cardinality, Limits, RollupSettings};
+use quipu_core::policy::{self, Cardinality, DEFAULT_COUNTER_TTL, Limits, RollupSettings};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 /// A namespace, declared. Fields that are left out get their defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Persistence {
     pub id: PersistenceId,
     /// On what it lies.
     pub physical_storage: PhysicalStorage,
-    /// How long a cached value is kept.
+    /// How long a cached value is kept: for a [`Mode::BestEffort`] counter from its last add on.
     #[serde(
         with = "optional_duration",
         default,
@@ -216,6 +216,19 @@ impl NamespaceDocument {
                 return refuse(field, format!("{value} is not between {least} and {most}"));
             }
         }
+        for (at, entry) in self.persistence.iter().enumerate() {
+            let field = format!("persistence[{at}]");
+            if let Some(ttl) = entry.ttl.filter(|ttl| !TTLS.contains(ttl)) {
+                let [ttl, least, most] =
+                    [ttl, *TTLS.start(), *TTLS.end()].map(humantime::format_duration);
+                let problem = format!("{ttl} is not between {least} and {most}");
+                return refuse(&format!("{field}.ttl"), problem);
+            }
+            if self.mode == Mode::BestEffort && entry.id != PersistenceId::Cache {
+                let problem = "a BEST_EFFORT namespace lies in the CACHE alone; leave this out";
+                return refuse(&format!("{field}.id"), problem.to_owned());
+            }
+        }
         Ok(())
     }
 
@@ -251,6 +264,15 @@ impl NamespaceDocument {
             .unwrap_or("default")
     }
 
+    /// How long a counter that a cache alone keeps lives after its last add, for the policy.
+    pub fn counter_ttl(&self) -> Duration {
+        let mut entries = self.persistence.iter();
+        let cache = entries.find(|entry| entry.id == PersistenceId::Cache);
+        cache
+            .and_then(|entry| entry.ttl)
+            .unwrap_or(DEFAULT_COUNTER_TTL)
+    }
+
     /// Its limits, for the policy.
     pub fn limits(&self) -> Limits {
         Limits {
@@ -273,6 +295,7 @@ impl NamespaceDocument {
 
 const ACCEPT_LIMIT_MOST: Duration = Duration::from_hours(24);
 const COALESCE_MOST: Duration = Duration::from_hours(1);
+const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24 * 365);
 
 fn five_seconds() -> Duration {
     Duration::from_secs(5)

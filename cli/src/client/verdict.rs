@@ -165,6 +165,10 @@ fn classify(code: Code, message: &str, details: &ErrorDetails) -> Failure {
         Code::FailedPrecondition if reason.eq_ignore_ascii_case("OUTCOME_UNKNOWN") => {
             Failure::OutcomeUnknown(message)
         }
+        // Of a namespace that ignores tokens: another attempt could count twice.
+        Code::Unavailable if reason.eq_ignore_ascii_case("NOT_IDEMPOTENT") => {
+            Failure::OutcomeUnknown(message)
+        }
         Code::InvalidArgument
         | Code::NotFound
         | Code::AlreadyExists

@@ -15,8 +15,9 @@ use crate::{
 use axum::Router;
 use quipu_adapters::{
     config::{Config, GatewaySection},
-    metered::{MeteredCache, MeteredEvents, MeteredRollups},
+    metered::{MeteredBestEffort, MeteredCache, MeteredEvents, MeteredRollups},
     ports::ControlPlane,
+    redis::RedisBestEffort,
 };
 use quipu_gateway::{Gateway, Limits, Ports, Probes, Settings};
 use std::{pin::pin, sync::Arc};
@@ -77,6 +78,7 @@ pub(super) fn calls(
         events: MeteredEvents::new(cluster.events.clone()),
         rollups: MeteredRollups::new(cluster.rollups.clone()),
         cache: MeteredCache::new(cluster.cache.clone()),
+        best_effort: Arc::new(MeteredBestEffort::new(best_effort(config)?)),
         control,
     };
     let settings = Settings {
@@ -85,6 +87,16 @@ pub(super) fn calls(
     let (gateway, signals) = Gateway::new(ports, board, cluster.clock.clone(), settings);
     tokio::spawn(signals);
     Ok(quipu_gateway::router(Arc::new(gateway), probes))
+}
+
+fn best_effort(config: &Config) -> Result<RedisBestEffort, ProcessError> {
+    let refused = |reason: String| ProcessError::System {
+        what: "use Redis",
+        reason,
+    };
+    let settings = config.redis.settings();
+    let settings = settings.map_err(|error| refused(error.to_string()))?;
+    RedisBestEffort::connect(&settings).map_err(|error| refused(error.to_string()))
 }
 
 /// What clients can use up.

@@ -36,17 +36,24 @@ pub(crate) async fn run(args: GetArgs) -> Result<Exit, Failed> {
     let v1::GetCountResponse {
         count,
         complete_through,
+        approximate,
     } = answer.into_inner();
     let through = complete_through
         .and_then(|time| timestamp::from_proto(&time).ok())
         .map(timestamp::to_rfc3339);
     if server.json {
-        print(&json!({
+        let mut shown = json!({
             "namespace": args.counter.namespace,
             "counter_name": args.counter.counter,
             "count": count.to_string(),
             "complete_through": through,
-        }))?;
+        });
+        if approximate {
+            shown["approximate"] = true.into();
+        }
+        print(&shown)?;
+    } else if approximate {
+        print(&format_args!("{count} (approximate)"))?;
     } else {
         let through = through.as_deref().unwrap_or("no known time");
         print(&format_args!("{count} (complete through {through})"))?;

@@ -14,8 +14,8 @@ use crate::{
 use clap::Args;
 use quipu_adapters::{
     clock::Clock,
-    embedded::{Embedded, EmbeddedSettings},
-    metered::{MeteredCache, MeteredEvents, MeteredRollups},
+    embedded::{Embedded, EmbeddedBestEffort, EmbeddedSettings},
+    metered::{MeteredBestEffort, MeteredCache, MeteredEvents, MeteredRollups},
 };
 use quipu_gateway::{Gateway, Limits, Probes};
 use std::{
@@ -107,6 +107,10 @@ impl Server {
             events: MeteredEvents::new(node.events()),
             rollups: MeteredRollups::new(node.rollups()),
             cache: MeteredCache::new(node.cache()),
+            best_effort: Arc::new(MeteredBestEffort::new(EmbeddedBestEffort::new(
+                EmbeddedBestEffort::DEFAULT_BYTES,
+                clock.clone(),
+            ))),
             control: node.control(),
         };
         let settings = quipu_gateway::Settings::default();

@@ -223,7 +223,7 @@ impl counter_server::Counter for Fake {
             let status = state.judge(&item)?.into();
             Ok(v1::AddCountResponse {
                 status,
-                idempotency_token: None,
+                ..Default::default()
             })
         })
         .await
@@ -254,6 +254,7 @@ impl counter_server::Counter for Fake {
             Ok(v1::GetCountResponse {
                 count,
                 complete_through,
+                ..Default::default()
             })
         })
         .await
@@ -269,7 +270,7 @@ impl counter_server::Counter for Fake {
             let status = v1::MutationStatus::Accepted.into();
             Ok(v1::ClearCountResponse {
                 status,
-                idempotency_token: None,
+                ..Default::default()
             })
         })
         .await

@@ -57,10 +57,15 @@ pub(super) fn item(item: &v1::BatchAddItem) -> Result<MutationRequest<'_>, Failu
 
 pub(super) fn mutation_status(status: Status) -> i32 {
     let status = match status {
-        Status::Accepted => v1::MutationStatus::Accepted,
+        Status::Accepted | Status::BestEffort => v1::MutationStatus::Accepted,
         Status::AlreadyApplied => v1::MutationStatus::AlreadyApplied,
     };
     status.into()
+}
+
+/// Set where a repeated call would count twice.
+pub(super) fn idempotent(status: Status) -> Option<bool> {
+    (!status.is_idempotent()).then_some(false)
 }
 
 pub(super) fn made_token(made: Option<EventToken>) -> Option<v1::IdempotencyToken> {
@@ -74,6 +79,7 @@ pub(super) fn result(result: Result<Applied, Failure>) -> v1::BatchAddResult {
     match result {
         Ok(applied) => v1::BatchAddResult {
             status: mutation_status(applied.status),
+            idempotent: idempotent(applied.status),
             error: None,
             idempotency_token: made_token(applied.made_token),
         },
@@ -81,6 +87,7 @@ pub(super) fn result(result: Result<Applied, Failure>) -> v1::BatchAddResult {
             status: v1::MutationStatus::Unspecified.into(),
             error: Some(item_status(&failure)),
             idempotency_token: None,
+            idempotent: None,
         },
     }
 }

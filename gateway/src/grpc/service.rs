@@ -1,7 +1,7 @@
 //! The service `quipu.v1.Counter`.
 
 use super::{
-    convert::{item, made_token, mutation, mutation_status, outcome, result, token},
+    convert::{idempotent, item, made_token, mutation, mutation_status, outcome, result, token},
     status::status,
 };
 use crate::{
@@ -67,6 +67,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
             let applied = self.0.mutate(&r.namespace, add).await?;
             Ok(AddCountResponse {
                 status: mutation_status(applied.status),
+                idempotent: idempotent(applied.status),
                 idempotency_token: made_token(applied.made_token),
             })
         })
@@ -89,8 +90,10 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
             let (applied, count) = self.0.add_and_get(&r.namespace, add).await?;
             Ok(AddAndGetCountResponse {
                 status: mutation_status(applied.status),
+                idempotent: idempotent(applied.status),
                 count: count.count,
-                complete_through: Some(to_proto(count.complete_through)),
+                approximate: count.complete_through.is_none(),
+                complete_through: count.complete_through.map(to_proto),
                 idempotency_token: made_token(applied.made_token),
             })
         })
@@ -106,7 +109,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
             let count = self.0.get(&r.namespace, &r.counter_name).await?;
             Ok(GetCountResponse {
                 count: count.count,
-                complete_through: Some(to_proto(count.complete_through)),
+                approximate: count.complete_through.is_none(),
+                complete_through: count.complete_through.map(to_proto),
             })
         })
         .await
@@ -123,6 +127,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
             let applied = self.0.mutate(&r.namespace, clear).await?;
             Ok(ClearCountResponse {
                 status: mutation_status(applied.status),
+                idempotent: idempotent(applied.status),
                 idempotency_token: made_token(applied.made_token),
             })
         })

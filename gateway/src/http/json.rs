@@ -205,6 +205,9 @@ pub(super) struct MutationAnswer<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_token: Option<TokenAnswer<'a>>,
+    /// Said where a repeated call would count twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotent: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -220,12 +223,13 @@ impl<'a> From<&'a Applied> for MutationAnswer<'a> {
             generation_time: Time(made.generation_time),
         };
         let status = match applied.status {
-            Status::Accepted => "ACCEPTED",
+            Status::Accepted | Status::BestEffort => "ACCEPTED",
             Status::AlreadyApplied => "ALREADY_APPLIED",
         };
         Self {
             status,
             idempotency_token: applied.made_token.as_ref().map(token),
+            idempotent: (!applied.status.is_idempotent()).then_some(false),
         }
     }
 }
@@ -233,14 +237,19 @@ impl<'a> From<&'a Applied> for MutationAnswer<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct CountAnswer {
     count: Int64,
-    complete_through: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete_through: Option<Time>,
+    /// Said where some may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approximate: Option<bool>,
 }
 
 impl From<Count> for CountAnswer {
     fn from(count: Count) -> Self {
         Self {
             count: Int64(count.count),
-            complete_through: Time(count.complete_through),
+            complete_through: count.complete_through.map(Time),
+            approximate: count.complete_through.is_none().then_some(true),
         }
     }
 }

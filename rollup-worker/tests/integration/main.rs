@@ -4,5 +4,6 @@ mod budget;
 mod failing;
 mod fixtures;
 mod handover;
+mod keeps_no_events;
 mod signals;
 mod sweep;

@@ -256,6 +256,35 @@ fn durations_are_taken_up_to_their_limits_and_refused_past_them() {
     );
 }
 
+#[test]
+fn a_cached_value_lives_between_a_second_and_a_year() {
+    let cached = |kind: &str, ttl: &str| {
+        format!(
+            r#"{{"namespace": "a", "type": "{kind}", "persistence": [
+                {{"id": "CACHE", "physical_storage": {{"type": "REDIS"}}, "ttl": "{ttl}"}}]}}"#
+        )
+    };
+    let an_hour = read(&cached("BEST_EFFORT", "1h"));
+    assert_eq!(an_hour.counter_ttl(), Duration::from_hours(1));
+    let unsaid = read(r#"{"namespace": "a", "type": "BEST_EFFORT"}"#);
+    assert_eq!(unsaid.counter_ttl(), Duration::from_hours(24));
+    for ttl in ["999ms", "0s", "366d"] {
+        let error = refused(&cached("BEST_EFFORT", ttl));
+        assert_eq!(error.field, "persistence[0].ttl");
+        assert!(error.problem.contains("is not between"), "{error}");
+    }
+}
+
+#[test]
+fn a_namespace_of_best_effort_has_no_events_to_place() {
+    let events = r#"[{"id": "EVENT_STORE", "physical_storage": {"type": "CASSANDRA"}}]"#;
+    let document =
+        |kind| format!(r#"{{"namespace": "a", "type": "{kind}", "persistence": {events}}}"#);
+    read(&document("ACCURATE"));
+    let field = refused(&document("BEST_EFFORT")).field;
+    assert_eq!(field, "persistence[0].id");
+}
+
 fn document() -> impl Strategy<Value = NamespaceDocument> {
     let mode = prop_oneof![
         Just(Mode::EventuallyConsistent),
@@ -271,7 +300,7 @@ fn document() -> impl Strategy<Value = NamespaceDocument> {
         },
     });
     let limits = (1_000_u64..86_400_000_000, 0_u64..86_400_000_000);
-    let ttl = prop::option::of(0_u64..10_000_000_000);
+    let ttl = prop::option::of(1_000_000_u64..10_000_000_000);
     (
         "[a-z][a-z0-9_-]{0,62}",
         mode,

@@ -164,6 +164,8 @@ pub mod stores {
         CALLS ROLLUP_STORE_SECONDS = "quipu_rollup_store_seconds" ["operation" "outcome"];
         /// How long calls of the cache took, by what they did and whether it succeeded.
         CALLS CACHE_SECONDS = "quipu_cache_seconds" ["operation" "outcome"];
+        /// How long calls of best-effort counters took, by what they did and whether it succeeded.
+        CALLS BEST_EFFORT_SECONDS = "quipu_best_effort_seconds" ["operation" "outcome"];
         /// What a time slice takes on disk, by how many slices lie between it and the current one.
         GAUGE SLICE_BYTES = "quipu_event_store_slice_bytes" ["age"];
         /// Rows that were skipped because their slice is dropped.

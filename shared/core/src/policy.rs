@@ -68,11 +68,16 @@ pub struct RollupSettings {
     pub cardinality: Cardinality,
 }
 
+/// How long a counter that a cache alone keeps lives after its last add, unless its namespace says
+/// otherwise.
+pub const DEFAULT_COUNTER_TTL: Duration = Duration::from_hours(24);
+
 /// All lives of one namespace's name, and the topic that its events lie in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceHistory {
     topic: Arc<str>,
     rollup: RollupSettings,
+    counter_ttl: Duration,
     lives: Vec<Incarnation>,
 }
 
@@ -82,6 +87,7 @@ impl NamespaceHistory {
         Self {
             topic: topic.into(),
             rollup,
+            counter_ttl: DEFAULT_COUNTER_TTL,
             lives: vec![first],
         }
     }
@@ -94,6 +100,17 @@ impl NamespaceHistory {
     /// Changes how its counters are rolled up.
     pub fn set_rollup(&mut self, rollup: RollupSettings) {
         self.rollup = rollup;
+    }
+
+    /// How long a counter lives after its last add, where a cache alone keeps it
+    /// ([`Mode::BestEffort`]).
+    pub fn counter_ttl(&self) -> Duration {
+        self.counter_ttl
+    }
+
+    /// Changes how long such a counter lives, from its next add on.
+    pub fn set_counter_ttl(&mut self, ttl: Duration) {
+        self.counter_ttl = ttl;
     }
 
     /// The events topic, fixed for all lives (R6).

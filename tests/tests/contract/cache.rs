@@ -19,7 +19,7 @@ run_against!(
 
 #[cfg(feature = "cluster")]
 #[path = "redis.rs"]
-mod redis;
+pub(crate) mod redis;
 
 async fn set<C: Cache>(cache: &C, checkpoint: Checkpoint) -> Option<Checkpoint> {
     cache

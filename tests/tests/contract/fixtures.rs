@@ -1,11 +1,14 @@
 //! Stores to test, and values to put into them.
 
 #[cfg(feature = "cluster")]
-use quipu_adapters::redis::{RedisCache, RedisSettings};
+use quipu_adapters::redis::{RedisBestEffort, RedisCache, RedisSettings};
 use quipu_adapters::{
-    embedded::{Dataset, EmbeddedCache, EmbeddedEventStore, EmbeddedRollupStore},
+    clock::Clock,
+    embedded::{
+        Dataset, EmbeddedBestEffort, EmbeddedCache, EmbeddedEventStore, EmbeddedRollupStore,
+    },
     memory::{MemoryCache, MemoryEventStore, MemoryRollupStore},
-    ports::EventStore,
+    ports::{BestEffort, EventStore},
 };
 use quipu_core::{
     aggregate::Count,
@@ -16,7 +19,7 @@ use quipu_core::{
     time::Micros,
     window::Window,
 };
-use std::{path::Path, time::Duration};
+use std::{ops::ControlFlow, path::Path, sync::Arc, time::Duration};
 
 /// The length of a slice in these tests.
 pub(crate) const SLICE: i64 = 10_000_000;
@@ -63,6 +66,11 @@ pub(crate) fn embedded_cache(_: &Path) -> EmbeddedCache {
     EmbeddedCache::default()
 }
 
+pub(crate) fn embedded_best_effort(_: &Path) -> Arc<dyn BestEffort> {
+    let bytes = EmbeddedBestEffort::DEFAULT_BYTES;
+    Arc::new(EmbeddedBestEffort::new(bytes, Clock::system()))
+}
+
 /// Where the tests find Redis.
 #[cfg(feature = "cluster")]
 pub(crate) fn redis_address() -> String {
@@ -77,6 +85,23 @@ pub(crate) async fn redis_cache(settings: RedisSettings) -> RedisCache {
     for wait in waits {
         if cache.ping().await.is_ok() {
             return cache;
+        }
+        tokio::time::sleep(wait).await;
+    }
+    panic!(
+        "no Redis answers at {}: start the stack: scripts/stack up",
+        settings.address
+    );
+}
+
+/// Best-effort counters on a real Redis, once it answers.
+#[cfg(feature = "cluster")]
+pub(crate) async fn redis_best_effort(settings: &RedisSettings) -> Arc<dyn BestEffort> {
+    let counters = RedisBestEffort::connect(settings).expect("the settings can be");
+    let waits = std::iter::repeat_n(Duration::from_millis(20), 100);
+    for wait in waits {
+        if counters.get(&counter("none")).await.is_ok() {
+            return Arc::new(counters);
         }
         tokio::time::sleep(wait).await;
     }
@@ -151,7 +176,10 @@ pub(crate) fn everything() -> Window {
 pub(crate) async fn scan<S: EventStore>(store: &S, name: &str, window: Window) -> Vec<StoredEvent> {
     let mut events = Vec::new();
     store
-        .scan(&counter(name), window, &mut |event| events.push(event))
+        .scan(&counter(name), window, &mut |event| {
+            events.push(event);
+            ControlFlow::Continue(())
+        })
         .await
         .expect("the scan succeeds");
     events

@@ -32,6 +32,7 @@ macro_rules! run_against {
     };
 }
 
+mod best_effort;
 mod cache;
 #[cfg(feature = "cluster")]
 mod cassandra;
@@ -43,5 +44,7 @@ mod fixtures;
 mod kafka;
 mod log;
 mod model;
+#[cfg(feature = "cluster")]
+mod namespaces;
 mod rollups;
 mod slices;

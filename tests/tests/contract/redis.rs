@@ -28,13 +28,13 @@ run_on_redis!([
 ]);
 
 /// A Redis that ends with the test.
-struct OwnRedis {
+pub(crate) struct OwnRedis {
     port: u16,
     process: Child,
 }
 
 impl OwnRedis {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
@@ -51,20 +51,26 @@ impl OwnRedis {
         Self { port, process }
     }
 
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    fn tell(&self, words: &[&str]) {
+    pub(crate) fn tell(&self, words: &[&str]) {
+        self.ask(words);
+    }
+
+    /// What it answers.
+    pub(crate) fn ask(&self, words: &[&str]) -> String {
         let told = Command::new("redis-cli")
             .args(["-p", &self.port.to_string()])
             .args(words)
             .output()
             .expect("redis-cli is installed");
         assert!(told.status.success(), "{told:?}");
+        String::from_utf8_lossy(&told.stdout).trim().to_owned()
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill().expect("it is ours");
         self.process.wait().expect("it is ours");
     }

@@ -158,7 +158,8 @@ fn documents() -> Vec<Case> {
             "INVALID_FIELD",
         ),
         put(
-            r#"{"namespace": "web", "type": "BEST_EFFORT"}"#,
+            r#"{"namespace": "web", "persistence": [
+                {"id": "CACHE", "physical_storage": {"type": "REDIS"}}]}"#,
             "NAMESPACE_REFUSED",
         ),
     ]

@@ -1,6 +1,7 @@
 //! Whole processes: the binary that users run, killed and stopped and fed with anything.
 
 mod bad_input;
+mod best_effort;
 mod client;
 #[cfg(feature = "cluster")]
 mod cluster;

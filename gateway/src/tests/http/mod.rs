@@ -1,3 +1,4 @@
+mod best_effort;
 mod mutations;
 mod reads;
 mod requests;

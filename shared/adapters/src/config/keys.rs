@@ -21,6 +21,7 @@ impl Key {
         match &self.default {
             Value::Empty(..) => "none".to_owned(),
             Value::Dict(_, table) if table.is_empty() => "none".to_owned(),
+            Value::Array(_, list) if list.is_empty() => "none".to_owned(),
             default => serde_json::to_string(default).expect("text and numbers are JSON"),
         }
     }

@@ -10,6 +10,8 @@ use std::{path::PathBuf, time::Duration};
 pub struct RedisSection {
     /// `host:port`.
     pub address: String,
+    /// `host:port` of others that may hold copies of best-effort counters.
+    pub replicas: Vec<String>,
     /// Who this is, where Redis has users.
     pub username: Option<String>,
     /// A file with the password.
@@ -40,6 +42,7 @@ impl Default for RedisSection {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:6379".to_owned(),
+            replicas: Vec::new(),
             username: None,
             password_file: None,
             tls: false,
@@ -79,6 +82,7 @@ impl RedisSection {
         });
         let settings = crate::redis::RedisSettings {
             address: self.address.clone(),
+            replicas: self.replicas.clone(),
             username: self.username.clone(),
             password,
             tls,

@@ -72,6 +72,7 @@ fn variables_are_read_as_their_keys_are() {
         ("QUIPU_CASSANDRA_KEYSPACE", "1234"),
         ("QUIPU_CASSANDRA_DATACENTERS", "east=3,west=2"),
         ("QUIPU_CASSANDRA_CONSISTENCY", "LOCAL_QUORUM"),
+        ("QUIPU_REDIS_REPLICAS", "b:6379, c:6379"),
         ("QUIPU_REDIS_TLS", "true"),
         ("QUIPU_REDIS_TTL", "2h"),
         ("QUIPU_REDIS_PASSWORD_FILE", "/run/secrets/redis"),
@@ -87,6 +88,7 @@ fn variables_are_read_as_their_keys_are() {
     assert_eq!(config.cassandra.keyspace, "1234");
     assert_eq!(config.cassandra.datacenters["west"], 2);
     assert_eq!(config.cassandra.consistency, Consistency::LocalQuorum);
+    assert_eq!(config.redis.replicas, ["b:6379", "c:6379"]);
     assert!(config.redis.tls);
     assert_eq!(config.redis.ttl, Duration::from_hours(2));
     assert_eq!(
@@ -189,6 +191,7 @@ fn a_value_out_of_its_range_is_refused_by_name() {
             "[redis]\npassword_file = \"/nowhere\"",
             "redis.password_file",
         ),
+        ("[redis]\nreplicas = [\"b\"]", "redis.replicas"),
         ("[gateway]\nappend_guard = \"0s\"", "gateway.append_guard"),
         ("[ingest]\nin_flight = 0", "ingest.in_flight"),
         ("[rollup]\nbatch_least = 9999", "rollup.batch_least"),

@@ -20,8 +20,8 @@ impl EmbeddedCache {
 
     /// A cache that takes about this many bytes of memory.
     pub fn new(bytes: u64) -> Self {
-        let estimated = usize::try_from(bytes / TYPICAL_ENTRY_BYTES).unwrap_or(usize::MAX);
-        let entries = quick_cache::sync::Cache::with_weighter(estimated, bytes, EntryBytes);
+        let entries =
+            quick_cache::sync::Cache::with_weighter(typical_entries(bytes), bytes, EntryBytes);
         Self {
             entries: Arc::new(entries),
         }
@@ -40,9 +40,19 @@ impl fmt::Debug for EmbeddedCache {
     }
 }
 
-/// Key, checkpoint and what the table and the name's allocation take besides.
+/// Key, value and what the table and the name's allocation take besides.
 const ENTRY_OVERHEAD: usize = 160;
 const TYPICAL_ENTRY_BYTES: u64 = 200;
+
+/// How many counters of a usual name fit into this many bytes.
+pub(super) fn typical_entries(bytes: u64) -> usize {
+    usize::try_from(bytes / TYPICAL_ENTRY_BYTES).unwrap_or(usize::MAX)
+}
+
+/// What a counter takes with its value, in bytes.
+pub(super) fn bytes_of(counter: &CounterKey) -> u64 {
+    u64::try_from(ENTRY_OVERHEAD + counter.name.as_str().len()).unwrap_or(u64::MAX)
+}
 
 /// Weighs an entry by its bytes.
 #[derive(Clone)]
@@ -50,7 +60,7 @@ struct EntryBytes;
 
 impl Weighter<CounterKey, Checkpoint> for EntryBytes {
     fn weight(&self, counter: &CounterKey, _: &Checkpoint) -> u64 {
-        u64::try_from(ENTRY_OVERHEAD + counter.name.as_str().len()).unwrap_or(u64::MAX)
+        bytes_of(counter)
     }
 }
 

@@ -4,6 +4,7 @@
 //! which share one journal and so one order. `events` and `rollups` hold what is made from the
 //! log's records: whatever a crash takes from them, the log still has.
 
+mod best_effort;
 mod cache;
 mod control;
 mod database;
@@ -20,6 +21,7 @@ mod log_tests;
 #[cfg(test)]
 mod tests;
 
+pub use best_effort::EmbeddedBestEffort;
 pub use cache::EmbeddedCache;
 pub use control::EmbeddedControlPlane;
 pub use directory::OpenError;

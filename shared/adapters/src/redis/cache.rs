@@ -3,14 +3,15 @@
 use super::{
     connect::connect,
     format::{self, STAMP_DIGITS},
+    script,
     settings::{RedisSettings, SettingsError},
 };
 use crate::ports::{Cache, StoreError};
 use fred::{
     clients::{Client, WithOptions},
     error::Error,
-    interfaces::{ClientLike, KeysInterface},
-    types::{ClusterHash, CustomCommand, scripts::Script},
+    interfaces::KeysInterface,
+    types::scripts::Script,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use quipu_core::{checkpoint::Checkpoint, event::CounterKey};
@@ -19,9 +20,6 @@ use std::{fmt, sync::Arc, time::Duration};
 /// Sets of one call that are under way at once. They share round trips: the client sends what
 /// waits together.
 const SETS_IN_FLIGHT: usize = 512;
-
-/// Where `EVAL` and `EVALSHA` have their key.
-const KEY_AT: ClusterHash = ClusterHash::Offset(2);
 
 /// Sets a checkpoint unless a newer one is there, in one atomic step (R15). `KEYS`: the key.
 /// `ARGV`: the stamp, the count, the time to live in milliseconds. A value that is no checkpoint
@@ -61,7 +59,7 @@ impl RedisCache {
     /// When a setting cannot be.
     pub fn connect(settings: &RedisSettings) -> Result<Self, SettingsError> {
         Ok(Self {
-            client: connect(settings)?,
+            client: connect(settings, "the rollup store answers instead")?,
             script: set_if_newer(),
             key_prefix: settings.key_prefix.as_str().into(),
             ttl: settings.ttl,
@@ -82,26 +80,9 @@ impl RedisCache {
 
     async fn set(&self, counter: CounterKey, checkpoint: Checkpoint) -> Result<(), StoreError> {
         let ttl = self.ttl.as_millis().to_string();
-        let call = |command, script: &str| {
-            let arguments = vec![
-                script.to_owned(),
-                "1".to_owned(),
-                format::key(&self.key_prefix, &counter),
-                format::stamp(&checkpoint),
-                format::count(&checkpoint),
-                ttl.clone(),
-            ];
-            let command = CustomCommand::new_static(command, KEY_AT, false);
-            self.client.custom::<u64, _>(command, arguments)
-        };
-        let called = match call("EVALSHA", self.script.sha1()).await {
-            // A Redis that was started or flushed anew learns the script by running it.
-            Err(error) if error.details().starts_with("NOSCRIPT") => {
-                let lua = self.script.lua().expect("it was made from its text");
-                call("EVAL", lua).await
-            }
-            called => called,
-        };
+        let key = format::key(&self.key_prefix, &counter);
+        let arguments = [format::stamp(&checkpoint), format::count(&checkpoint), ttl];
+        let called = script::run::<u64>(&self.client, &self.script, key, arguments).await;
         called.map(|_| ()).map_err(|error| unavailable(&error))
     }
 }

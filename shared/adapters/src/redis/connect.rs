@@ -24,8 +24,12 @@ const LOOKS: u32 = 2;
 const UNLIMITED: u32 = 0;
 
 /// A client that connects in the background, and whose every command fails at once while there is
-/// no connection: whoever asks a cache has somewhere else to look.
-pub(super) fn connect(settings: &RedisSettings) -> Result<WithOptions<Client>, SettingsError> {
+/// no connection. A command is sent at most once. `meanwhile` says, for people, what happens while
+/// there is no Redis.
+pub(super) fn connect(
+    settings: &RedisSettings,
+    meanwhile: &'static str,
+) -> Result<WithOptions<Client>, SettingsError> {
     settings.check()?;
     let (host, port) = settings.host_and_port()?;
     let tls = settings.tls.as_ref().map(connector).transpose()?;
@@ -63,7 +67,7 @@ pub(super) fn connect(settings: &RedisSettings) -> Result<WithOptions<Client>, S
             tracing::debug!(%error, "the connection to Redis ended");
         }
     });
-    report_connection(&client, settings.address.clone());
+    report_connection(&client, settings.address.clone(), meanwhile);
     Ok(client.with_options(&Options {
         max_attempts: Some(1),
         timeout: Some(settings.command_timeout),
@@ -73,7 +77,7 @@ pub(super) fn connect(settings: &RedisSettings) -> Result<WithOptions<Client>, S
 }
 
 /// Says once that the connection is lost, and once that it is back.
-fn report_connection(client: &Client, address: String) {
+fn report_connection(client: &Client, address: String, meanwhile: &'static str) {
     let (mut errors, mut reconnects) = (client.error_rx(), client.reconnect_rx());
     tokio::spawn(async move {
         use tokio::sync::broadcast::error::RecvError::Closed;
@@ -83,7 +87,7 @@ fn report_connection(client: &Client, address: String) {
                 error = errors.recv() => match error {
                     Ok((error, _)) if !lost => {
                         lost = true;
-                        tracing::warn!(%error, %address, "no Redis; the rollup store answers instead");
+                        tracing::warn!(%error, %address, "no Redis; {meanwhile}");
                     }
                     Err(Closed) => return,
                     _ => {}

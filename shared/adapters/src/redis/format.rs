@@ -28,6 +28,16 @@ pub(super) fn key(prefix: &str, counter: &CounterKey) -> String {
     )
 }
 
+/// The key of a counter of which Redis alone knows the count. No prefix has braces, so what follows
+/// the first ones tells it from the key of a checkpoint.
+pub(super) fn best_effort_key(prefix: &str, counter: &CounterKey) -> String {
+    format!(
+        "{prefix}{{}}best_effort:{}:{}",
+        counter.namespace.0,
+        counter.name.as_str()
+    )
+}
+
 /// The place of a checkpoint among the counter's others.
 pub(super) fn stamp(checkpoint: &Checkpoint) -> String {
     let generation = checkpoint.generation.get();
@@ -99,6 +109,8 @@ mod tests {
             name: CounterName::new("a{b}:c").unwrap(),
         };
         assert_eq!(key("quipu", &counter), "quipu{}:7:a{b}:c");
+        let best_effort = best_effort_key("quipu", &counter);
+        assert_eq!(best_effort, "quipu{}best_effort:7:a{b}:c");
         let checkpoint = Checkpoint {
             generation: Generation::new(3).unwrap(),
             count: Count::new(-5),

@@ -7,6 +7,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 pub struct RedisSettings {
     /// `host:port`.
     pub address: String,
+    /// `host:port` of others that may hold copies of best-effort counters: a delete must reach them.
+    pub replicas: Vec<String>,
     /// Who this is, where Redis has users.
     pub username: Option<String>,
     /// The password, where Redis asks for one; never shown.
@@ -15,7 +17,7 @@ pub struct RedisSettings {
     pub tls: Option<RedisTls>,
     /// What every key begins with, so that several installations can share one Redis.
     pub key_prefix: String,
-    /// How long a checkpoint is kept after it was last set.
+    /// How long a checkpoint is kept after it was last set. Best-effort counters have their own.
     pub ttl: Duration,
     /// How long a connection may take to open.
     pub connect_timeout: Duration,
@@ -49,6 +51,7 @@ impl Default for RedisSettings {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:6379".to_owned(),
+            replicas: Vec::new(),
             username: None,
             password: None,
             tls: None,
@@ -67,6 +70,7 @@ impl fmt::Debug for RedisSettings {
         let password = self.password.as_ref().map(|_| "[redacted]");
         f.debug_struct("RedisSettings")
             .field("address", &self.address)
+            .field("replicas", &self.replicas)
             .field("username", &self.username)
             .field("password", &password)
             .field("tls", &self.tls)
@@ -93,6 +97,12 @@ impl RedisSettings {
             })
         };
         self.host_and_port()?;
+        for replica in &self.replicas {
+            split("replicas", replica)?;
+            if *replica == self.address {
+                return refuse("replicas", "it names the address itself; leave that out");
+            }
+        }
         if self.key_prefix.is_empty() || self.key_prefix.contains(['{', '}', ':']) {
             return refuse("key_prefix", "it must have text, and no '{', '}' or ':'");
         }
@@ -115,18 +125,19 @@ impl RedisSettings {
     }
 
     pub(super) fn host_and_port(&self) -> Result<(&str, u16), SettingsError> {
-        let (host, port) = self.address.rsplit_once(':').unwrap_or_default();
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        match port.parse() {
-            Ok(port) if !host.is_empty() => Ok((host, port)),
-            _ => Err(SettingsError {
-                key: "address",
-                problem: format!(
-                    "{:?} is not HOST:PORT, such as 127.0.0.1:6379",
-                    self.address
-                ),
-            }),
-        }
+        split("address", &self.address)
+    }
+}
+
+fn split<'a>(key: &'static str, address: &'a str) -> Result<(&'a str, u16), SettingsError> {
+    let (host, port) = address.rsplit_once(':').unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match port.parse() {
+        Ok(port) if !host.is_empty() => Ok((host, port)),
+        _ => Err(SettingsError {
+            key,
+            problem: format!("{address:?} is not HOST:PORT, such as 127.0.0.1:6379"),
+        }),
     }
 }
 
@@ -154,6 +165,9 @@ mod tests {
             settings.check().unwrap_err().key
         };
         assert_eq!(with(|s| s.address = "localhost".to_owned()), "address");
+        assert_eq!(with(|s| s.replicas = vec!["b".to_owned()]), "replicas");
+        let itself = with(|s| s.replicas = vec![s.address.clone()]);
+        assert_eq!(itself, "replicas");
         assert_eq!(with(|s| s.key_prefix = "a{b}".to_owned()), "key_prefix");
         assert_eq!(with(|s| s.ttl = Duration::ZERO), "ttl");
         assert_eq!(

@@ -2,6 +2,7 @@
 //! since two of them at once would starve each other on a small machine, and those that break
 //! nothing share one installation.
 
+mod best_effort;
 mod binary;
 mod cassandra;
 mod installation;

@@ -9,8 +9,9 @@ pub(super) fn check(
     settings: &ControlSettings,
 ) -> Result<(), String> {
     document.check().map_err(|error| error.to_string())?;
-    if document.mode != Mode::EventuallyConsistent {
-        return Err("type: this server offers EVENTUALLY_CONSISTENT only; use that".to_owned());
+    if document.mode == Mode::Accurate {
+        let advice = "use EVENTUALLY_CONSISTENT or BEST_EFFORT";
+        return Err(format!("type: this server does not offer ACCURATE; {advice}"));
     }
     let retention = settings.dataset.shape.retention;
     if document.accept_limit > retention {
@@ -22,7 +23,7 @@ pub(super) fn check(
     }
     let entries = document.persistence.iter().enumerate();
     for (at, entry) in entries.clone() {
-        check_persistence(at, entry, settings)?;
+        check_persistence(at, entry, document.mode, settings)?;
         let mut earlier = entries.clone().take(at);
         if earlier.any(|(_, earlier)| earlier.id == entry.id) {
             return Err(format!(
@@ -36,6 +37,7 @@ pub(super) fn check(
 fn check_persistence(
     at: usize,
     entry: &Persistence,
+    mode: Mode,
     settings: &ControlSettings,
 ) -> Result<(), String> {
     let storage = &entry.physical_storage;
@@ -70,6 +72,7 @@ fn check_persistence(
     }
     match (entry.ttl, entry.id) {
         (None, _) => Ok(()),
+        (_, PersistenceId::Cache) if mode == Mode::BestEffort => Ok(()),
         (ttl, PersistenceId::Cache) if ttl == settings.cache_ttl => Ok(()),
         (Some(_), _) => Err(format!(
             "persistence[{at}].ttl: how long the cache keeps a value is a setting of the server \
@@ -111,6 +114,16 @@ mod tests {
             {"id": "EVENT_STORE", "physical_storage": {"type": "CASSANDRA", "dataset": "default"}},
             {"id": "ROLLUP_STORE", "physical_storage": {"type": "CASSANDRA"}}]"#;
         assert_eq!(checked(fields), Ok(()));
+    }
+
+    #[test]
+    fn counters_of_best_effort_live_as_long_as_their_namespace_says() {
+        let cache = r#""persistence": [
+            {"id": "CACHE", "physical_storage": {"type": "REDIS"}, "ttl": "1h"}]"#;
+        let best_effort = format!(r#""type": "BEST_EFFORT", {cache}"#);
+        assert_eq!(checked(&best_effort), Ok(()));
+        let refused = checked(cache).expect_err("refused");
+        assert!(refused.starts_with("persistence[0].ttl: "), "{refused}");
     }
 
     #[test]

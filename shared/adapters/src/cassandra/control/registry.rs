@@ -118,6 +118,7 @@ impl Registry {
             }
         };
         history.set_rollup(document.rollup_settings());
+        history.set_counter_ttl(document.counter_ttl());
         let record = NamespaceRecord {
             document,
             version: (version.number - first_of_life + 1).unsigned_abs(),

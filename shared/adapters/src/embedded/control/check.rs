@@ -6,8 +6,9 @@ use std::time::Duration;
 /// Refuses what an embedded node does not have. The text names the field and says what to change.
 pub(super) fn check(document: &NamespaceDocument, retention: Duration) -> Result<(), String> {
     document.check().map_err(|error| error.to_string())?;
-    if document.mode != Mode::EventuallyConsistent {
-        return Err("type: this server offers EVENTUALLY_CONSISTENT only; use that".to_owned());
+    if document.mode == Mode::Accurate {
+        let advice = "use EVENTUALLY_CONSISTENT or BEST_EFFORT";
+        return Err(format!("type: this server does not offer ACCURATE; {advice}"));
     }
     if document.accept_limit > retention {
         let [limit, kept] = [document.accept_limit, retention];
@@ -18,7 +19,7 @@ pub(super) fn check(document: &NamespaceDocument, retention: Duration) -> Result
     }
     let entries = document.persistence.iter().enumerate();
     for (at, entry) in entries.clone() {
-        check_persistence(at, entry)?;
+        check_persistence(at, entry, document.mode)?;
         if entries
             .clone()
             .take(at)
@@ -32,7 +33,7 @@ pub(super) fn check(document: &NamespaceDocument, retention: Duration) -> Result
     Ok(())
 }
 
-fn check_persistence(at: usize, entry: &Persistence) -> Result<(), String> {
+fn check_persistence(at: usize, entry: &Persistence, mode: Mode) -> Result<(), String> {
     let storage = &entry.physical_storage;
     let field = format!("persistence[{at}].physical_storage");
     if storage.kind != StorageKind::Embedded {
@@ -54,9 +55,10 @@ fn check_persistence(at: usize, entry: &Persistence) -> Result<(), String> {
              leave it out"
         ));
     }
-    if entry.ttl.is_some() {
+    if entry.ttl.is_some() && mode != Mode::BestEffort {
         return Err(format!(
-            "persistence[{at}].ttl: the embedded cache is bounded by its size; leave ttl out"
+            "persistence[{at}].ttl: the embedded cache is bounded by its size; leave ttl out, \
+             unless the namespace is BEST_EFFORT"
         ));
     }
     Ok(())
@@ -69,6 +71,15 @@ mod tests {
     fn refusal(json: &str) -> String {
         let document = NamespaceDocument::from_json(json.as_bytes()).unwrap();
         check(&document, Duration::from_mins(1)).unwrap_err()
+    }
+
+    #[test]
+    fn counters_of_best_effort_live_as_long_as_their_namespace_says() {
+        let json = r#"{"namespace": "a", "type": "BEST_EFFORT", "persistence": [
+            {"id": "CACHE", "physical_storage": {"type": "EMBEDDED"}, "ttl": "1h"}]}"#;
+        let document = NamespaceDocument::from_json(json.as_bytes()).unwrap();
+        assert_eq!(check(&document, Duration::from_mins(1)), Ok(()));
+        assert_eq!(document.counter_ttl(), Duration::from_hours(1));
     }
 
     #[test]

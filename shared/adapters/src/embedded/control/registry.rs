@@ -83,7 +83,7 @@ impl Registry {
             .book
             .history(name.as_str())
             .map(|history| (**history).clone());
-        let (history, document) = match (entry.change, known) {
+        let (mut history, document) = match (entry.change, known) {
             (What::Created { id, document }, known) => {
                 let life = Incarnation::new(NamespaceId(id), at, document.limits())
                     .with_mode(document.mode.into());
@@ -121,6 +121,7 @@ impl Registry {
             (_, None) => return Err(format!("namespace {name} was not created before")),
         };
         if let Some(document) = document {
+            history.set_counter_ttl(document.counter_ttl());
             let record = NamespaceRecord {
                 document,
                 version,
