@@ -14,7 +14,7 @@ use quipu_adapters::{
 use quipu_core::{
     caps::CappedRange,
     clock_guard::ClockGuard,
-    event::{CounterKey, NamespaceId},
+    event::{CounterKey, NamespaceId, StoredEvent},
     policy::PolicyBook,
     time::Micros,
     watermark::Watermarks,
@@ -26,6 +26,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     future,
+    ops::ControlFlow,
     sync::Arc,
     time::Duration,
 };
@@ -138,9 +139,10 @@ impl World {
             through: Micros::MAX,
         };
         let mut stored = Vec::new();
-        let mut sink = |event: quipu_core::event::StoredEvent| {
+        let mut sink = |event: StoredEvent| {
             let token = event.key.event_id.as_str().to_owned();
             stored.push((token, event.source.effective_time));
+            ControlFlow::Continue(())
         };
         let scanned = self.events.scan(&counter, ever, &mut sink).await;
         scanned.expect("scanned");

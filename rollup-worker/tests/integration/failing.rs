@@ -5,14 +5,14 @@ use quipu_adapters::{
     clock::Clock,
     memory::{MemoryCache, MemoryEventStore, MemoryLog},
     ports::{
-        Body, Durability, EventStore, NewRecord, Parked, Producer, RollupRow, RollupStore,
-        StoreError, Topic,
+        Body, CounterPage, Durability, EventStore, ListPosition, NewRecord, Parked, Producer,
+        RollupRow, RollupStore, StoreError, Topic,
     },
     watermarks::WatermarkBoard,
 };
 use quipu_core::{
     checkpoint::Checkpoint,
-    event::{CounterKey, EventKey, EventRow, LogPosition, Mutation, StoredEvent},
+    event::{CounterKey, EventKey, EventRow, LogPosition, Mutation, NamespaceId, StoredEvent},
     name::{ItemKey, Token},
     time::Micros,
     watermark::Watermarks,
@@ -33,6 +33,14 @@ fn stopped<T>() -> Result<T, StoreError> {
 impl RollupStore for Stopped {
     async fn load(&self, counters: &[CounterKey]) -> Result<Vec<RollupRow>, StoreError> {
         Ok(vec![RollupRow::default(); counters.len()])
+    }
+    async fn counters(
+        &self,
+        _: NamespaceId,
+        _: ListPosition,
+        _: usize,
+    ) -> Result<CounterPage, StoreError> {
+        stopped()
     }
     async fn put(&self, _: Vec<(CounterKey, Checkpoint)>) -> Result<(), StoreError> {
         stopped()
