@@ -1,0 +1,121 @@
+//! Finds out who calls, before anything else looks at a request.
+
+use super::{
+    caller::{Caller, Unknown, counted},
+    keyring::{Keyring, Permission},
+};
+use crate::{
+    failure::Failure,
+    grpc,
+    http::render,
+    reload::Current,
+    router::{grpc_response, is_grpc},
+};
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{Extensions, HeaderMap, Response, header},
+    middleware::{Next, from_fn},
+};
+use quipu_adapters::clock::Clock;
+use quipu_schemas::v1::counter_server;
+use std::net::IpAddr;
+
+/// Who may call a server.
+#[derive(Clone)]
+pub enum Access {
+    /// Anybody who reaches it.
+    Anyone,
+    /// Whoever brings a key.
+    Keys {
+        /// The keys, as their file declares them now.
+        keys: Current<Keyring>,
+        /// Tells when a key has ended.
+        clock: Clock,
+    },
+}
+
+/// The other end of the connection that a request came on.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub IpAddr);
+
+impl Access {
+    fn caller(&self, headers: &HeaderMap) -> Caller {
+        let Self::Keys { keys, clock } = self else {
+            return Caller::Anyone;
+        };
+        match presented(headers) {
+            Err(why) => Caller::Nobody(why),
+            Ok(text) => match keys.get().find(text, clock.now()) {
+                Ok(key) => Caller::Holder(key),
+                Err(why) => Caller::Nobody(why.into()),
+            },
+        }
+    }
+}
+
+/// Puts the caller of each request beside it. Refuses here what needs no look into a call: gRPC
+/// calls of nobody, before their messages are read, and metrics from afar without a key for them.
+pub fn authenticated(router: Router, access: Access) -> Router {
+    router.layer(from_fn(move |mut request: Request, next: Next| {
+        let caller = access.caller(request.headers());
+        let refused = check(&caller, &request);
+        request.extensions_mut().insert(caller);
+        async move {
+            match refused {
+                Ok(()) => next.run(request).await,
+                Err(failure) => refuse(request.headers(), &failure),
+            }
+        }
+    }))
+}
+
+fn check(caller: &Caller, request: &Request) -> Result<(), Failure> {
+    let path = request.uri().path();
+    if path == "/metrics" && !is_near(request.extensions()) {
+        return caller.may_somewhere(Permission::Metrics);
+    }
+    let service = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+    match caller {
+        Caller::Nobody(why)
+            if service.is_some_and(|(name, _)| name == counter_server::SERVICE_NAME) =>
+        {
+            Err(counted(why.failure()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a request came from this machine.
+fn is_near(extensions: &Extensions) -> bool {
+    let peer = extensions.get::<Peer>();
+    peer.is_some_and(|Peer(address)| address.to_canonical().is_loopback())
+}
+
+/// What stands behind `authorization: Bearer`.
+fn presented(headers: &HeaderMap) -> Result<&str, Unknown> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().ok_or(Unknown::NoKey)?;
+    if values.next().is_some() {
+        return Err(Unknown::Invalid);
+    }
+    let (scheme, text) = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.split_once(' '))
+        .ok_or(Unknown::Invalid)?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        Ok(text.trim_matches(' '))
+    } else {
+        Err(Unknown::Invalid)
+    }
+}
+
+fn refuse(headers: &HeaderMap, failure: &Failure) -> Response<Body> {
+    if is_grpc(headers) {
+        grpc_response(&grpc::status(failure))
+    } else {
+        render(failure)
+    }
+}
