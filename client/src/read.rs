@@ -56,8 +56,29 @@ impl Client {
     /// # Errors
     /// When the server refuses, or does not answer in time.
     pub async fn get(&self, namespace: &str, counter: &str) -> Result<Count, Error> {
+        self.read(count_request(namespace, counter)).await
+    }
+
+    /// Reads a counter once its count is complete through a time.
+    ///
+    /// # Errors
+    /// When the server refuses, or the count is not that far, or there is no answer, in time.
+    pub async fn get_fresh(
+        &self,
+        namespace: &str,
+        counter: &str,
+        through: Micros,
+    ) -> Result<Count, Error> {
+        let min_freshness = Some(timestamp::to_proto(through));
+        self.read(v1::GetCountRequest {
+            min_freshness,
+            ..count_request(namespace, counter)
+        })
+        .await
+    }
+
+    async fn read(&self, request: v1::GetCountRequest) -> Result<Count, Error> {
         let mut calling = Calling::new(self, Kind::Reads, self.shared.options.timeout);
-        let request = count_request(namespace, counter);
         let send = |channel, patience| get(channel, request.clone(), patience);
         let answer = calling.call(&send).await;
         answer.map_err(|failure| calling.error(failure))

@@ -133,7 +133,7 @@ impl State {
         let token = item.idempotency_token.clone().expect("a token").token;
         let identity = (item.counter_name.clone(), token, item.item_key.clone());
         self.seen.push(identity.clone());
-        let mut store = || {
+        let store = || {
             if self.mode != Mode::BestEffort && !self.stored.insert(identity) {
                 return v1::MutationStatus::AlreadyApplied;
             }
@@ -254,6 +254,20 @@ impl counter_server::Counter for Scripted {
         &self,
         _: Request<v1::LookupEventRequest>,
     ) -> Result<Response<v1::LookupEventResponse>, Status> {
+        Err(Status::unimplemented("not scripted"))
+    }
+
+    async fn batch_get_count(
+        &self,
+        _: Request<v1::BatchGetCountRequest>,
+    ) -> Result<Response<v1::BatchGetCountResponse>, Status> {
+        Err(Status::unimplemented("not scripted"))
+    }
+
+    async fn list_counters(
+        &self,
+        _: Request<v1::ListCountersRequest>,
+    ) -> Result<Response<v1::ListCountersResponse>, Status> {
         Err(Status::unimplemented("not scripted"))
     }
 }
