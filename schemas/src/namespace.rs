@@ -1,14 +1,29 @@
 //! The namespace document: what a team declares, and the control plane keeps.
 
-use quipu_core::policy::{self, Cardinality, DEFAULT_COUNTER_TTL, Limits, RollupSettings};
+mod author;
+mod diff;
+mod quota;
+#[cfg(test)]
+mod schema;
+
+pub use author::{Author, AuthorError};
+pub use diff::{Difference, differences};
+pub use quota::DocumentQuota;
+
+use quipu_core::{
+    policy::{self, Cardinality, DEFAULT_COUNTER_TTL, Limits, RollupSettings},
+    quota::Quota,
+};
 use serde::{Deserialize, Serialize};
 use std::{ops::RangeInclusive, time::Duration};
 
 /// A namespace, declared. Fields that are left out get their defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceDocument {
     /// Its name.
+    #[cfg_attr(test, schemars(regex(pattern = "^[a-z][a-z0-9_-]{0,62}$")))]
     pub namespace: String,
     /// Which counter it gives.
     #[serde(rename = "type", default)]
@@ -18,17 +33,23 @@ pub struct NamespaceDocument {
     pub persistence: Vec<Persistence>,
     /// An event older than this when the log gets it is late.
     #[serde(with = "duration", default = "five_seconds")]
+    #[cfg_attr(test, schemars(schema_with = "schema::accept_limit"))]
     pub accept_limit: Duration,
     /// An event further ahead than this when the log gets it is refused.
     #[serde(with = "duration", default = "five_seconds")]
+    #[cfg_attr(test, schemars(schema_with = "schema::max_future"))]
     pub max_future: Duration,
     /// How its counters are rolled up.
     #[serde(default)]
     pub rollup: Rollup,
+    /// What it may use up; without bounds by default.
+    #[serde(default, skip_serializing_if = "DocumentQuota::is_none")]
+    pub quota: DocumentQuota,
 }
 
 /// The three counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Mode {
     /// An event log, rolled up.
@@ -42,23 +63,26 @@ pub enum Mode {
 
 /// Where one kind of data lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Persistence {
     /// Which kind of data.
     pub id: PersistenceId,
     /// On what it lies.
     pub physical_storage: PhysicalStorage,
-    /// How long a cached value is kept: for a [`Mode::BestEffort`] counter from its last add on.
+    /// How long a cached value is kept: for a `BEST_EFFORT` counter from its last add on.
     #[serde(
         with = "optional_duration",
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(test, schemars(schema_with = "schema::ttl"))]
     pub ttl: Option<Duration>,
 }
 
 /// The kinds of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PersistenceId {
     /// Cached checkpoints.
@@ -71,6 +95,7 @@ pub enum PersistenceId {
 
 /// A named cluster of some system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhysicalStorage {
     /// Which system.
@@ -86,6 +111,7 @@ pub struct PhysicalStorage {
 
 /// The systems that data can lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StorageKind {
     /// The one-process server's own store.
@@ -98,10 +124,12 @@ pub enum StorageKind {
 
 /// How counters are rolled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rollup {
     /// Writes within this window are one aggregation.
     #[serde(with = "duration", default = "default_coalesce")]
+    #[cfg_attr(test, schemars(schema_with = "schema::coalesce"))]
     pub coalesce: Duration,
     /// How many counters there are, roughly.
     #[serde(default)]
@@ -110,6 +138,7 @@ pub struct Rollup {
 
 /// How many counters a namespace has, roughly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DocumentCardinality {
     /// Few: counters stay in circulation.
@@ -158,6 +187,7 @@ impl NamespaceDocument {
             accept_limit: five_seconds(),
             max_future: five_seconds(),
             rollup: Rollup::default(),
+            quota: DocumentQuota::default(),
         }
     }
 
@@ -191,30 +221,19 @@ impl NamespaceDocument {
         if let Err(error) = quipu_core::name::Namespace::new(&self.namespace) {
             return refuse("namespace", error.to_string());
         }
-        for (field, value, least, most) in [
-            (
-                "accept_limit",
-                self.accept_limit,
-                Duration::from_millis(1),
-                ACCEPT_LIMIT_MOST,
-            ),
-            (
-                "max_future",
-                self.max_future,
-                Duration::ZERO,
-                ACCEPT_LIMIT_MOST,
-            ),
-            (
-                "rollup.coalesce",
-                self.rollup.coalesce,
-                Duration::from_millis(10),
-                COALESCE_MOST,
-            ),
+        for (field, value, range) in [
+            ("accept_limit", self.accept_limit, ACCEPT_LIMIT),
+            ("max_future", self.max_future, MAX_FUTURE),
+            ("rollup.coalesce", self.rollup.coalesce, COALESCE),
         ] {
-            if value < least || value > most {
-                let [value, least, most] = [value, least, most].map(humantime::format_duration);
+            if !range.contains(&value) {
+                let [value, least, most] =
+                    [value, *range.start(), *range.end()].map(humantime::format_duration);
                 return refuse(field, format!("{value} is not between {least} and {most}"));
             }
+        }
+        if let Some((field, problem)) = self.quota.problem() {
+            return refuse(field, problem);
         }
         for (at, entry) in self.persistence.iter().enumerate() {
             let field = format!("persistence[{at}]");
@@ -273,6 +292,11 @@ impl NamespaceDocument {
             .unwrap_or(DEFAULT_COUNTER_TTL)
     }
 
+    /// What it may use up, for the policy.
+    pub fn quota(&self) -> Quota {
+        self.quota.into()
+    }
+
     /// Its limits, for the policy.
     pub fn limits(&self) -> Limits {
         Limits {
@@ -293,8 +317,14 @@ impl NamespaceDocument {
     }
 }
 
-const ACCEPT_LIMIT_MOST: Duration = Duration::from_hours(24);
-const COALESCE_MOST: Duration = Duration::from_hours(1);
+/// The JSON Schema of the document (draft 2020-12), for editors and for checks before a server is
+/// asked. It says what [`NamespaceDocument::from_json`] checks of each field, but for the ranges of
+/// durations, which `x-minimum` and `x-maximum` tell.
+pub const SCHEMA: &str = include_str!("../namespace.schema.json");
+
+const ACCEPT_LIMIT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
+const MAX_FUTURE: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
+const COALESCE: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_hours(1);
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24 * 365);
 
 fn five_seconds() -> Duration {

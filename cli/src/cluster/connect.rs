@@ -131,6 +131,7 @@ impl Control {
             events_topic: plan.events_topic.clone(),
             dataset: plan.dataset.clone(),
             cache_ttl: Some(config.redis.ttl),
+            append_guard: config.gateway.append_guard,
         };
         let plane = cassandra.control(settings).await?;
         Ok(Some(Self {

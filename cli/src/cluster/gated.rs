@@ -4,7 +4,7 @@
 
 use quipu_adapters::{
     cassandra::{CassandraControlPlane, Topics},
-    ports::{ControlError, ControlPlane, NamespaceRecord},
+    ports::{ChangeRequest, ControlError, ControlPlane, NamespaceRecord, NamespaceVersion},
     watermarks::WatermarkBoard,
 };
 use quipu_core::{name::Namespace, policy::PolicyBook, time::Micros};
@@ -83,12 +83,16 @@ impl ControlPlane for Gated {
         self.policies.clone()
     }
 
-    async fn apply(&self, document: NamespaceDocument) -> Result<NamespaceRecord, ControlError> {
-        self.control.apply(document).await
+    async fn apply(
+        &self,
+        document: NamespaceDocument,
+        request: ChangeRequest,
+    ) -> Result<NamespaceRecord, ControlError> {
+        self.control.apply(document, request).await
     }
 
-    async fn delete(&self, name: &Namespace) -> Result<(), ControlError> {
-        self.control.delete(name).await
+    async fn delete(&self, name: &Namespace, request: ChangeRequest) -> Result<(), ControlError> {
+        self.control.delete(name, request).await
     }
 
     async fn show(&self, name: &Namespace) -> Result<NamespaceRecord, ControlError> {
@@ -97,6 +101,14 @@ impl ControlPlane for Gated {
 
     async fn list(&self) -> Result<Vec<NamespaceRecord>, ControlError> {
         self.control.list().await
+    }
+
+    async fn history(
+        &self,
+        name: &Namespace,
+        before: Option<u64>,
+    ) -> Result<Vec<NamespaceVersion>, ControlError> {
+        self.control.history(name, before).await
     }
 }
 

@@ -9,15 +9,15 @@ use quipu_adapters::{
     },
     clock::Clock,
     finding::{Finding, Severity},
-    ports::{ControlError, ControlPlane},
+    ports::{ChangeRequest, ControlError, ControlPlane},
 };
 use quipu_core::{name::Namespace, policy::Incarnation};
 use quipu_schemas::namespace::NamespaceDocument;
 use std::time::Duration;
 
-const TOPIC: &str = "quipu-events";
+pub(crate) const TOPIC: &str = "quipu-events";
 
-fn plan() -> SetupPlan {
+pub(crate) fn plan() -> SetupPlan {
     SetupPlan {
         keyspace: KeyspaceSetup::Create,
         events_topic: TOPIC.to_owned(),
@@ -27,24 +27,28 @@ fn plan() -> SetupPlan {
     }
 }
 
-async fn control(cassandra: &Cassandra) -> CassandraControlPlane {
-    let settings = ControlSettings {
-        events_topic: TOPIC.to_owned(),
-        dataset: CassandraDataset::default(),
-        cache_ttl: None,
-    };
-    let opened = cassandra.control(settings).await;
+pub(crate) async fn control(cassandra: &Cassandra) -> CassandraControlPlane {
+    let opened = cassandra.control(settings()).await;
     opened.expect("the control plane opens")
 }
 
-async fn set_up() -> (Cassandra, Keyspace) {
+pub(crate) fn settings() -> ControlSettings {
+    ControlSettings {
+        events_topic: TOPIC.to_owned(),
+        dataset: CassandraDataset::default(),
+        cache_ttl: None,
+        append_guard: Duration::from_secs(1),
+    }
+}
+
+pub(crate) async fn set_up() -> (Cassandra, Keyspace) {
     let keyspace = Keyspace::make();
     let cassandra = keyspace.connect().await;
     cassandra.setup(&plan()).await.expect("set up");
     (cassandra, keyspace)
 }
 
-fn document(limit: u64) -> NamespaceDocument {
+pub(crate) fn document(limit: u64) -> NamespaceDocument {
     NamespaceDocument {
         accept_limit: Duration::from_secs(limit),
         ..NamespaceDocument::with_defaults("a")
@@ -88,7 +92,10 @@ async fn a_change_by_one_process_is_in_effect_for_all_when_the_call_returns() {
     );
     let mut policies = there.policies();
     let granted = policies.borrow().valid_through();
-    let record = here.apply(document(9)).await.expect("made");
+    let record = here
+        .apply(document(9), ChangeRequest::default())
+        .await
+        .expect("made");
     assert_eq!(record.version, 1);
     assert!(
         record.effective_from > granted,
@@ -109,9 +116,15 @@ async fn a_change_by_one_process_is_in_effect_for_all_when_the_call_returns() {
         life.map(Incarnation::created_at),
         Some(record.effective_from)
     );
-    let again = there.apply(document(9)).await.expect("nothing to change");
+    let again = there
+        .apply(document(9), ChangeRequest::default())
+        .await
+        .expect("nothing to change");
     assert_eq!(again, record);
-    let changed = there.apply(document(3)).await.expect("changed");
+    let changed = there
+        .apply(document(3), ChangeRequest::default())
+        .await
+        .expect("changed");
     assert_eq!(changed.version, 2);
     assert_eq!(
         here.show(&Namespace::new("a").expect("valid"))
@@ -129,9 +142,12 @@ async fn racing_changes_all_happen_one_after_the_other() {
         control(&keep.connect().await).await,
     );
     let (a, b, c) = tokio::join!(
-        here.apply(document(9)),
-        there.apply(document(8)),
-        there.apply(NamespaceDocument::with_defaults("b")),
+        here.apply(document(9), ChangeRequest::default()),
+        there.apply(document(8), ChangeRequest::default()),
+        there.apply(
+            NamespaceDocument::with_defaults("b"),
+            ChangeRequest::default()
+        ),
     );
     let (a, b, c) = (a.expect("made"), b.expect("made"), c.expect("made"));
     assert_ne!(a.effective_from, c.effective_from);
@@ -145,9 +161,15 @@ async fn a_namespace_made_again_is_another_one() {
     let (cassandra, _keep) = set_up().await;
     let control = control(&cassandra).await;
     let name = Namespace::new("a").expect("valid");
-    control.apply(document(9)).await.expect("made");
-    control.delete(&name).await.expect("deleted");
-    let missing = control.delete(&name).await;
+    control
+        .apply(document(9), ChangeRequest::default())
+        .await
+        .expect("made");
+    control
+        .delete(&name, ChangeRequest::default())
+        .await
+        .expect("deleted");
+    let missing = control.delete(&name, ChangeRequest::default()).await;
     assert!(
         matches!(missing, Err(ControlError::NotFound(_))),
         "{missing:?}"
@@ -157,8 +179,11 @@ async fn a_namespace_made_again_is_another_one() {
         matches!(missing, Err(ControlError::NotFound(_))),
         "{missing:?}"
     );
-    let record = control.apply(document(9)).await.expect("made again");
-    assert_eq!(record.version, 1);
+    let record = control
+        .apply(document(9), ChangeRequest::default())
+        .await
+        .expect("made again");
+    assert_eq!(record.version, 3, "no two versions of a name are alike");
     let book = control.policies().borrow().clone();
     let lives = book.history("a").expect("known").lives();
     let numbers: Vec<_> = lives.iter().map(|life| life.id().0).collect();

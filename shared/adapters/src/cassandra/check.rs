@@ -243,13 +243,18 @@ fn table_findings(
         for (column, kind) in &table.columns {
             let stored = columns.get(column);
             if stored != Some(kind) {
+                let fix = if stored.is_some() {
+                    "use a keyspace of this version"
+                } else {
+                    SET_UP
+                };
                 let stored = stored.map_or("missing", String::as_str);
                 findings.push(unfit(
                     format!(
                         "column {column} of table {keyspace}.{name} is {stored}, not {kind}: the \
                          table is of another version"
                     ),
-                    "use a keyspace of this version",
+                    fix,
                 ));
             }
         }
@@ -275,15 +280,22 @@ mod tests {
         found.remove("leases");
         let rollups = found.get_mut("rollups").expect("defined");
         rollups.insert("checkpoint".to_owned(), "text".to_owned());
+        let policies = found.get_mut("policies").expect("defined");
+        policies.remove("author");
         let texts = table_findings("ks", &found);
         let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
-        assert_eq!(texts.len(), 2);
+        assert_eq!(texts.len(), 3);
         assert!(
-            texts[0].starts_with("table ks.leases is missing"),
+            texts[0].starts_with("column author of table ks.policies is missing"),
+            "{texts:?}"
+        );
+        assert!(texts[0].contains("quipu admin setup"), "{texts:?}");
+        assert!(
+            texts[1].starts_with("table ks.leases is missing"),
             "{texts:?}"
         );
         assert!(
-            texts[1].contains("checkpoint of table ks.rollups is text, not blob"),
+            texts[2].contains("checkpoint of table ks.rollups is text, not blob"),
             "{texts:?}"
         );
     }

@@ -27,7 +27,7 @@ pub enum CassandraError {
 /// Why a statement failed.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
-    /// The table does not exist, or not here yet.
+    /// The table does not exist, or not here yet; or it lacks a column that a newer version has.
     NoTable(String),
     /// Try again: a write may or may not have been applied.
     Unavailable(String),
@@ -99,6 +99,7 @@ fn of_database(error: &DbError, message: &str, problem: String) -> Failure {
         {
             Failure::NoTable(problem)
         }
+        DbError::Invalid if says("Undefined column name") => Failure::NoTable(problem),
         DbError::Invalid if says("keyspace") && says("does not exist") => Failure::NoTable(problem),
         DbError::SyntaxError | DbError::Invalid | DbError::ConfigError => Failure::Damaged(problem),
         _ => Failure::Unavailable(problem),

@@ -8,6 +8,7 @@
 //! acknowledged writes, every user whose writes those were is told once by its sync.
 
 mod check;
+mod columns;
 mod connection;
 mod control;
 mod durable;

@@ -12,6 +12,8 @@ pub(super) struct Table {
     pub(super) name: String,
     /// Columns with their types, in the order of the definition.
     pub(super) columns: Vec<(String, String)>,
+    /// The columns as they are defined, in the same order.
+    pub(super) definitions: Vec<String>,
     /// The statement that makes it, with `{ks}` for the keyspace.
     cql: String,
 }
@@ -57,19 +59,22 @@ pub(super) fn parse(statement: &str) -> Table {
         .strip_prefix(begin)
         .expect("a schema file holds tables");
     let (name, body) = rest.split_once(" (").expect("a table has columns");
-    let mut columns = Vec::new();
+    let (mut columns, mut definitions) = (Vec::new(), Vec::new());
     for line in body.lines().map(str::trim) {
         if line.starts_with("PRIMARY KEY") || line.starts_with(')') {
             break;
         }
-        let mut words = line.trim_end_matches(',').split_whitespace();
+        let definition: Vec<_> = line.trim_end_matches(',').split_whitespace().collect();
+        let mut words = definition.iter().copied();
         if let (Some(column), Some(kind)) = (words.next(), words.next()) {
             columns.push((column.to_owned(), kind.to_owned()));
+            definitions.push(definition.join(" "));
         }
     }
     Table {
         name: name.to_owned(),
         columns,
+        definitions,
         cql: format!("{begin}{{ks}}.{rest}"),
     }
 }

@@ -155,6 +155,7 @@ impl Cassandra {
                 other => other?,
             }
         }
+        self.add_columns().await?;
         let agreed = self.session().await_schema_agreement().await;
         agreed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(())

@@ -5,11 +5,17 @@ mod check;
 mod registry;
 
 use super::log::{Change, EmbeddedProducer};
-use crate::ports::{ControlError, ControlPlane, NamespaceRecord, StoreError};
+use crate::{
+    clock::Clock,
+    ports::{
+        ChangeRequest, ControlError, ControlPlane, NamespaceRecord, NamespaceVersion, StoreError,
+        history_page,
+    },
+};
 use check::check;
 use quipu_core::{name::Namespace, policy::PolicyBook};
-use quipu_schemas::namespace::NamespaceDocument;
-use registry::{Registry, What, encode};
+use quipu_schemas::namespace::{Author, NamespaceDocument};
+use registry::{Entry, Registry, What};
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -25,6 +31,7 @@ pub struct EmbeddedControlPlane {
     shared: Arc<Shared>,
     log: EmbeddedProducer,
     retention: Duration,
+    clock: Clock,
 }
 
 struct Shared {
@@ -48,7 +55,12 @@ impl Shared {
 type Outcome = Result<Option<NamespaceRecord>, ControlError>;
 
 impl EmbeddedControlPlane {
-    pub(super) fn new(registry: Registry, log: EmbeddedProducer, retention: Duration) -> Self {
+    pub(super) fn new(
+        registry: Registry,
+        log: EmbeddedProducer,
+        retention: Duration,
+        clock: Clock,
+    ) -> Self {
         let policies = watch::Sender::new(Arc::new(registry.book.clone()));
         let shared = Shared {
             registry: Mutex::new(registry),
@@ -58,6 +70,7 @@ impl EmbeddedControlPlane {
             shared: Arc::new(shared),
             log,
             retention,
+            clock,
         }
     }
 
@@ -66,10 +79,11 @@ impl EmbeddedControlPlane {
     async fn change(
         &self,
         name: Namespace,
+        author: Author,
         decide: impl FnOnce(&Registry) -> Result<Option<What>, ControlError> + Send + 'static,
     ) -> Outcome {
         let (answer, answered) = oneshot::channel();
-        let shared = Arc::clone(&self.shared);
+        let (shared, clock) = (Arc::clone(&self.shared), self.clock.clone());
         let make = Box::new(move |effective| {
             let registry = shared.registry();
             let what = match decide(&registry) {
@@ -83,9 +97,9 @@ impl EmbeddedControlPlane {
                     return None;
                 }
             };
-            let (key, value) = encode(registry.changes, name.as_str(), effective, &what);
+            let entry = Entry::new(name.as_str(), effective, clock.now(), author, what);
+            let (key, value) = entry.encode(registry.changes);
             drop(registry);
-            let entry = serde_json::from_slice(&value).expect("it was encoded just now");
             let install = Box::new(move || {
                 let mut registry = shared.registry();
                 registry
@@ -114,14 +128,22 @@ impl ControlPlane for EmbeddedControlPlane {
         self.shared.policies.subscribe()
     }
 
-    async fn apply(&self, document: NamespaceDocument) -> Result<NamespaceRecord, ControlError> {
+    async fn apply(
+        &self,
+        document: NamespaceDocument,
+        request: ChangeRequest,
+    ) -> Result<NamespaceRecord, ControlError> {
         check(&document, self.retention).map_err(ControlError::Refused)?;
         let name = Namespace::new(&document.namespace)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
-        let asked = name.clone();
+        let (asked, author) = (name.clone(), request.author.clone());
         let decide = move |registry: &Registry| {
-            Ok(match registry.records.get(&asked) {
-                Some(record) if record.document == document => None,
+            let known = registry.records.get(&asked);
+            if known.is_some_and(|record| record.document == document) {
+                return Ok(None);
+            }
+            request.check(&asked, known)?;
+            Ok(match known {
                 Some(record) => {
                     let allowed = document.check_change(&record.document);
                     allowed.map_err(|error| ControlError::Refused(error.to_string()))?;
@@ -133,17 +155,21 @@ impl ControlPlane for EmbeddedControlPlane {
                 }),
             })
         };
-        let record = self.change(name.clone(), decide).await?;
+        let record = self.change(name.clone(), author, decide).await?;
         record.ok_or(ControlError::NotFound(name))
     }
 
-    async fn delete(&self, name: &Namespace) -> Result<(), ControlError> {
-        let asked = name.clone();
+    async fn delete(&self, name: &Namespace, request: ChangeRequest) -> Result<(), ControlError> {
+        let (asked, author) = (name.clone(), request.author.clone());
         let decide = move |registry: &Registry| match registry.records.get(&asked) {
-            Some(_) => Ok(Some(What::Deleted)),
+            Some(record) => {
+                request.check(&asked, Some(record))?;
+                Ok(Some(What::Deleted))
+            }
             None => Err(ControlError::NotFound(asked)),
         };
-        self.change(name.clone(), decide).await.map(|_| ())
+        let deleted = self.change(name.clone(), author, decide).await;
+        deleted.map(|_| ())
     }
 
     async fn show(&self, name: &Namespace) -> Result<NamespaceRecord, ControlError> {
@@ -153,6 +179,17 @@ impl ControlPlane for EmbeddedControlPlane {
 
     async fn list(&self) -> Result<Vec<NamespaceRecord>, ControlError> {
         Ok(self.shared.registry().records.values().cloned().collect())
+    }
+
+    async fn history(
+        &self,
+        name: &Namespace,
+        before: Option<u64>,
+    ) -> Result<Vec<NamespaceVersion>, ControlError> {
+        let registry = self.shared.registry();
+        let versions = registry.versions.get(name);
+        let versions = versions.ok_or_else(|| ControlError::NotFound(name.clone()))?;
+        Ok(history_page(versions.iter().cloned(), before))
     }
 }
 

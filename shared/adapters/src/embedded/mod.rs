@@ -77,9 +77,9 @@ impl Embedded {
         };
         let store = Store::open(&directory.join("log"), begin)?;
         let registry = control::load(&store.control)?;
-        let log = Log::start(store, &settings.log, clock, registry.newest())?;
-        let control =
-            EmbeddedControlPlane::new(registry, log.producer(), settings.dataset.retention);
+        let log = Log::start(store, &settings.log, clock.clone(), registry.newest())?;
+        let retention = settings.dataset.retention;
+        let control = EmbeddedControlPlane::new(registry, log.producer(), retention, clock);
         let committed = log.committed(Topic::Events, "ingest");
         let effective = committed.iter().map(|frontier| frontier.effective_time);
         Ok(Self {

@@ -4,8 +4,8 @@ use super::{Embedded, EmbeddedSettings, OpenError};
 use crate::{
     clock::{Clock, ManualClock},
     ports::{
-        Appended, Body, Committed, Consumer, ControlError, ControlPlane, LogError, NewRecord,
-        Producer, Stamp, Topic,
+        Appended, Body, ChangeRequest, Committed, Consumer, ControlError, ControlPlane, LogError,
+        NewRecord, Producer, Stamp, Topic,
     },
 };
 use quipu_core::{name::Namespace, time::Micros};
@@ -127,7 +127,12 @@ async fn effective_times_never_go_back_even_when_the_clock_does_over_a_restart()
         first
     );
     let document = NamespaceDocument::with_defaults("later");
-    let changed = node.control().apply(document).await.unwrap().effective_from;
+    let changed = node
+        .control()
+        .apply(document, ChangeRequest::default())
+        .await
+        .unwrap()
+        .effective_from;
     assert_eq!(changed, first.succ());
     drop(node);
     let node = open(directory.path(), &clock);
@@ -149,7 +154,10 @@ async fn a_clock_that_jumps_stops_the_log_until_it_is_back() {
         Err(LogError::ClockJumped(_))
     ));
     let document = NamespaceDocument::with_defaults("never");
-    let refused = node.control().apply(document).await;
+    let refused = node
+        .control()
+        .apply(document, ChangeRequest::default())
+        .await;
     assert!(
         matches!(refused, Err(ControlError::Store(_))),
         "{refused:?}"
@@ -171,7 +179,11 @@ async fn a_change_separates_the_records_before_it_from_those_after() {
     let mut document = NamespaceDocument::with_defaults("default");
     document.accept_limit = Duration::from_mins(1);
     let policies = node.control().policies();
-    let record = node.control().apply(document.clone()).await.unwrap();
+    let record = node
+        .control()
+        .apply(document.clone(), ChangeRequest::default())
+        .await
+        .unwrap();
     let after = append(&node, 0, &["b"]).await.unwrap()[0].append_time;
     assert!(before < record.effective_from && record.effective_from <= after);
     assert_eq!(record.version, 2);
@@ -181,7 +193,10 @@ async fn a_change_separates_the_records_before_it_from_those_after() {
     assert_eq!(life.limits_at(before).accept_limit, Duration::from_secs(5));
     assert_eq!(life.limits_at(after).accept_limit, Duration::from_mins(1));
     assert_eq!(
-        node.control().apply(document).await.unwrap(),
+        node.control()
+            .apply(document, ChangeRequest::default())
+            .await
+            .unwrap(),
         record,
         "nothing to change"
     );
@@ -199,9 +214,12 @@ async fn a_namespace_made_again_is_a_new_one_and_the_first_stays_in_the_history(
     let node = open(directory.path(), &clock);
     let control = node.control();
     let default = name("default");
-    control.delete(&default).await.unwrap();
+    control
+        .delete(&default, ChangeRequest::default())
+        .await
+        .unwrap();
     assert!(matches!(
-        control.delete(&default).await,
+        control.delete(&default, ChangeRequest::default()).await,
         Err(ControlError::NotFound(_))
     ));
     assert!(matches!(
@@ -216,8 +234,11 @@ async fn a_namespace_made_again_is_a_new_one_and_the_first_stays_in_the_history(
         "a deleted default stays deleted"
     );
     let document = NamespaceDocument::with_defaults("default");
-    let record = control.apply(document).await.unwrap();
-    assert_eq!(record.version, 1);
+    let record = control
+        .apply(document, ChangeRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(record.version, 3, "no two versions of a name are alike");
     let book = control.policies().borrow().clone();
     let lives = book.history("default").unwrap().lives();
     assert_eq!(
@@ -239,7 +260,11 @@ async fn an_image_of_a_killed_process_holds_everything_that_was_acknowledged() {
         appended.extend(append(&node, 2, &["x".repeat(300).as_str()]).await.unwrap());
     }
     let document = NamespaceDocument::with_defaults("kept");
-    let kept = node.control().apply(document).await.unwrap();
+    let kept = node
+        .control()
+        .apply(document, ChangeRequest::default())
+        .await
+        .unwrap();
     copy(directory.path(), image.path());
     drop(node);
     let node = open(image.path(), &clock);

@@ -9,16 +9,20 @@ pub(super) fn check(
     settings: &ControlSettings,
 ) -> Result<(), String> {
     document.check().map_err(|error| error.to_string())?;
-    if document.mode == Mode::Accurate {
-        let advice = "use EVENTUALLY_CONSISTENT or BEST_EFFORT";
-        return Err(format!("type: this server does not offer ACCURATE; {advice}"));
-    }
     let retention = settings.dataset.shape.retention;
     if document.accept_limit > retention {
         let limit = document.accept_limit;
         return Err(format!(
             "accept_limit: events are accepted for {limit:?} but kept for {retention:?} only; \
              lower it or let the server keep events longer"
+        ));
+    }
+    let (limit, guard) = (document.accept_limit, settings.append_guard);
+    if limit <= guard {
+        return Err(format!(
+            "accept_limit: an event is acknowledged only when the log has it {guard:?} before it \
+             would be late (gateway.append_guard), so with {limit:?} none ever would be; raise it \
+             above {guard:?}"
         ));
     }
     let entries = document.persistence.iter().enumerate();
@@ -103,6 +107,7 @@ mod tests {
             events_topic: "quipu-events".to_owned(),
             dataset,
             cache_ttl: Some(Duration::from_hours(24)),
+            append_guard: Duration::from_secs(1),
         };
         check(&document, &settings)
     }
@@ -114,6 +119,8 @@ mod tests {
             {"id": "EVENT_STORE", "physical_storage": {"type": "CASSANDRA", "dataset": "default"}},
             {"id": "ROLLUP_STORE", "physical_storage": {"type": "CASSANDRA"}}]"#;
         assert_eq!(checked(fields), Ok(()));
+        assert_eq!(checked(r#""type": "ACCURATE""#), Ok(()));
+        assert_eq!(checked(r#""accept_limit": "1001ms""#), Ok(()));
     }
 
     #[test]
@@ -132,8 +139,8 @@ mod tests {
             format!(r#""persistence": [{{"id": "{id}", "physical_storage": {{{fields}}}}}]"#)
         };
         for (fields, named) in [
-            (r#""type": "ACCURATE""#.to_owned(), "type"),
             (r#""accept_limit": "2h""#.to_owned(), "accept_limit"),
+            (r#""accept_limit": "1s""#.to_owned(), "accept_limit"),
             (
                 storage("CACHE", r#""type": "EMBEDDED""#),
                 "persistence[0].physical_storage.type",

@@ -25,10 +25,13 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    ports::{ControlError, ControlPlane, NamespaceRecord, StoreError},
+    ports::{
+        ChangeRequest, ControlError, ControlPlane, NamespaceRecord, NamespaceVersion, StoreError,
+        history_page,
+    },
 };
 use quipu_core::{caps::CappedRange, name::Namespace, policy::PolicyBook, time::Micros};
-use quipu_schemas::namespace::NamespaceDocument;
+use quipu_schemas::namespace::{Author, NamespaceDocument};
 use registry::{Registry, Version};
 use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 use store::Book;
@@ -43,6 +46,8 @@ pub struct ControlSettings {
     pub dataset: CassandraDataset,
     /// How long the cache keeps a value, where that is limited.
     pub cache_ttl: Option<Duration>,
+    /// How long before its window closes a gateway acknowledges an event at the latest (R7).
+    pub append_guard: Duration,
 }
 
 /// Keeps the namespaces of a cluster. Cheap to clone; all clones are one, and while there is one it
@@ -136,7 +141,8 @@ impl Cassandra {
             }
             let name = Namespace::new("default").expect("it is a valid name");
             let document = NamespaceDocument::with_defaults("default");
-            let first = registry.next_version(&name, &document, events_topic, now);
+            let by = (now, &Author::setup());
+            let first = registry.next_version(&name, &document, events_topic, by);
             if book.add(&registry.heading, &first).await? {
                 return Ok(());
             }
@@ -288,7 +294,11 @@ impl ControlPlane for CassandraControlPlane {
         self.shared.policies.subscribe()
     }
 
-    async fn apply(&self, document: NamespaceDocument) -> Result<NamespaceRecord, ControlError> {
+    async fn apply(
+        &self,
+        document: NamespaceDocument,
+        request: ChangeRequest,
+    ) -> Result<NamespaceRecord, ControlError> {
         check::check(&document, &self.shared.settings).map_err(ControlError::Refused)?;
         let name = Namespace::new(&document.namespace)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
@@ -296,26 +306,33 @@ impl ControlPlane for CassandraControlPlane {
         let registry = self
             .change(|registry, now| {
                 let known = registry.record(&name);
+                if known.is_some_and(|known| known.document == document) {
+                    return Ok(None);
+                }
+                request.check(&name, known)?;
                 if let Some(known) = known {
                     let allowed = document.check_change(&known.document);
                     allowed.map_err(|error| ControlError::Refused(error.to_string()))?;
                 }
-                let is_new = known.is_none_or(|known| known.document != document);
-                Ok(is_new.then(|| registry.next_version(&name, &document, topic, now)))
+                let by = (now, &request.author);
+                Ok(Some(registry.next_version(&name, &document, topic, by)))
             })
             .await?;
         let record = registry.record(&name).cloned();
         record.ok_or(ControlError::NotFound(name))
     }
 
-    async fn delete(&self, name: &Namespace) -> Result<(), ControlError> {
+    async fn delete(&self, name: &Namespace, request: ChangeRequest) -> Result<(), ControlError> {
         let topic = &self.shared.settings.events_topic;
-        let decide = |registry: &Registry, now| match registry.record(name) {
-            Some(known) => Ok(Some(Version {
+        let decide = |registry: &Registry, now| {
+            let known = registry.record(name);
+            let known = known.ok_or_else(|| ControlError::NotFound(name.clone()))?;
+            request.check(name, Some(known))?;
+            let by = (now, &request.author);
+            Ok(Some(Version {
                 deleted: true,
-                ..registry.next_version(name, &known.document, topic, now)
-            })),
-            None => Err(ControlError::NotFound(name.clone())),
+                ..registry.next_version(name, &known.document, topic, by)
+            }))
         };
         self.change(decide).await.map(|_| ())
     }
@@ -330,5 +347,18 @@ impl ControlPlane for CassandraControlPlane {
         let registry = self.shared.fresh().await?;
         let records = registry.names.into_values();
         Ok(records.filter_map(|name| name.record).collect())
+    }
+
+    async fn history(
+        &self,
+        name: &Namespace,
+        before: Option<u64>,
+    ) -> Result<Vec<NamespaceVersion>, ControlError> {
+        let versions = self.shared.book.history(name).await;
+        let versions = versions.map_err(StoreError::from)?;
+        if versions.is_empty() {
+            return Err(ControlError::NotFound(name.clone()));
+        }
+        Ok(history_page(versions.into_iter(), before))
     }
 }

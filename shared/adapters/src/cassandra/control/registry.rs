@@ -2,14 +2,14 @@
 //! elsewhere.
 
 use super::{caps::Caps, topics::Topics};
-use crate::ports::NamespaceRecord;
+use crate::ports::{NamespaceRecord, NamespaceVersion};
 use quipu_core::{
     event::NamespaceId,
     name::Namespace,
     policy::{Incarnation, NamespaceHistory, PolicyBook},
     time::Micros,
 };
-use quipu_schemas::namespace::NamespaceDocument;
+use quipu_schemas::namespace::{Author, NamespaceDocument};
 use std::{collections::BTreeMap, fmt};
 
 /// One version of a namespace, as it is stored.
@@ -23,6 +23,26 @@ pub(super) struct Version {
     pub(super) effective_from: Micros,
     pub(super) document: String,
     pub(super) deleted: bool,
+    /// Not known of versions that were made before this was kept.
+    pub(super) changed_at: Option<Micros>,
+    pub(super) author: Author,
+}
+
+impl Version {
+    /// What callers see of it.
+    pub(super) fn told(self) -> Result<NamespaceVersion, String> {
+        let (name, number) = (&self.namespace, self.number);
+        let damage = |what: &dyn fmt::Display| format!("version {number} of {name}: {what}");
+        Ok(NamespaceVersion {
+            version: number.unsigned_abs(),
+            id: NamespaceId(u32::try_from(self.id).map_err(|error| damage(&error))?),
+            effective_from: self.effective_from,
+            changed_at: self.changed_at,
+            document: serde_json::from_str(&self.document).map_err(|error| damage(&error))?,
+            deleted: self.deleted,
+            author: self.author,
+        })
+    }
 }
 
 /// What is stored of the whole book but its versions.
@@ -53,7 +73,6 @@ pub(super) struct Name {
     /// The newest version, over all lives.
     pub(super) version: i64,
     id: i32,
-    first_of_life: i64,
 }
 
 impl Registry {
@@ -91,20 +110,16 @@ impl Registry {
         let id = u32::try_from(version.id).map_err(|error| text(&error))?;
         let life = Incarnation::new(NamespaceId(id), at, document.limits())
             .with_mode(document.mode.into());
-        let (mut history, first_of_life) = match known {
-            None => {
-                let rollup = document.rollup_settings();
-                let history = NamespaceHistory::new(&version.topic, rollup, life);
-                (history, version.number)
-            }
+        let mut history = match known {
+            None => NamespaceHistory::new(&version.topic, document.rollup_settings(), life),
             Some(mut known) if known.id != version.id => {
                 known.history.recreate(life).map_err(|error| text(&error))?;
-                (known.history, version.number)
+                known.history
             }
             Some(mut known) if version.deleted => {
                 let life = known.history.newest_mut();
                 life.delete(at).map_err(|error| text(&error))?;
-                (known.history, known.first_of_life)
+                known.history
             }
             Some(mut known) => {
                 let life = known.history.newest_mut();
@@ -114,14 +129,15 @@ impl Registry {
                     let changed = life.change(at, document.limits());
                     changed.map_err(|error| text(&error))?;
                 }
-                (known.history, known.first_of_life)
+                known.history
             }
         };
         history.set_rollup(document.rollup_settings());
         history.set_counter_ttl(document.counter_ttl());
+        history.set_quota(document.quota());
         let record = NamespaceRecord {
             document,
-            version: (version.number - first_of_life + 1).unsigned_abs(),
+            version: version.number.unsigned_abs(),
             effective_from: at,
         };
         let known = Name {
@@ -129,7 +145,6 @@ impl Registry {
             record: (!version.deleted).then_some(record),
             version: version.number,
             id: version.id,
-            first_of_life,
         };
         self.names.insert(name, known);
         Ok(())
@@ -162,7 +177,7 @@ impl Registry {
         name: &Namespace,
         document: &NamespaceDocument,
         topic: &str,
-        now: Micros,
+        (now, author): (Micros, &Author),
     ) -> Version {
         let known = self.names.get(name);
         let living = known.filter(|known| known.record.is_some());
@@ -176,6 +191,8 @@ impl Registry {
             effective_from: self.next_moment(now),
             document: serde_json::to_string(document).expect("a document is JSON"),
             deleted: false,
+            changed_at: Some(now),
+            author: author.clone(),
         }
     }
 }
@@ -199,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn lives_have_numbers_of_their_own_and_versions_that_begin_at_one() {
+    fn lives_have_numbers_of_their_own_and_versions_go_on_over_all_of_them() {
         let name = Namespace::new("a").expect("valid");
         let document = NamespaceDocument::with_defaults("a");
         let heading = Heading {
@@ -209,7 +226,7 @@ mod tests {
         };
         let registry = Registry::fold(heading, []).expect("an empty history");
         let next = |registry: &Registry, document, now| {
-            registry.next_version(&name, document, "t", Micros::new(now))
+            registry.next_version(&name, document, "t", (Micros::new(now), &Author::default()))
         };
         let created = next(&registry, &document, 5);
         assert_eq!(
@@ -243,7 +260,7 @@ mod tests {
         let record = registry.record(&name).expect("it lives again");
         assert_eq!(
             (record.version, record.effective_from),
-            (1, Micros::new(900))
+            (4, Micros::new(900))
         );
         let book = registry.book();
         let lives = book.history("a").expect("known").lives();
@@ -259,7 +276,8 @@ mod tests {
         let document = NamespaceDocument::with_defaults("a");
         let registry = Registry::fold(Heading::default(), []).expect("an empty history");
         let name = Namespace::new("a").expect("valid");
-        let first = registry.next_version(&name, &document, "t", Micros::new(1));
+        let by = (Micros::new(1), &Author::default());
+        let first = registry.next_version(&name, &document, "t", by);
         let second = Version { number: 2, ..first };
         let error = Registry::fold(Heading::default(), [second]).expect_err("refused");
         assert!(error.contains("version 1 is missing"), "{error}");

@@ -5,12 +5,21 @@ use super::{
     registry::{Heading, Registry, Version},
     topics::Topics,
 };
-use crate::cassandra::{
-    connection::Cassandra,
-    error::{Failure, unreadable},
+use crate::{
+    cassandra::{
+        connection::Cassandra,
+        error::{Failure, unreadable},
+    },
+    ports::NamespaceVersion,
 };
-use quipu_core::time::Micros;
-use scylla::{DeserializeRow, response::PagingState, statement::prepared::PreparedStatement};
+use quipu_core::{name::Namespace, time::Micros};
+use quipu_schemas::namespace::Author;
+use scylla::{
+    DeserializeRow, response::PagingState, serialize::row::SerializeRow,
+    statement::prepared::PreparedStatement,
+};
+
+const HISTORY: &str = "the history of namespaces";
 
 pub(super) struct Book {
     cassandra: Cassandra,
@@ -18,6 +27,7 @@ pub(super) struct Book {
     versions: PreparedStatement,
     begin: PreparedStatement,
     grant: PreparedStatement,
+    versions_of: PreparedStatement,
     change: PreparedStatement,
     change_topics: PreparedStatement,
     change_caps: PreparedStatement,
@@ -42,6 +52,8 @@ struct VersionRow {
     effective_from: Option<i64>,
     document: Option<String>,
     deleted: Option<bool>,
+    changed_at: Option<i64>,
+    author: Option<String>,
 }
 
 /// A heading with the store's own time at the read.
@@ -56,7 +68,8 @@ impl Book {
                        toUnixTimestamp(now()) AS store_millis \
                        FROM {ks}.policies WHERE book = 0 LIMIT 1";
         let versions = "SELECT namespace, version, namespace_id, topic, effective_from, document, \
-                        deleted FROM {ks}.policies WHERE book = 0";
+                        deleted, changed_at, author FROM {ks}.policies WHERE book = 0";
+        let versions_of = format!("{versions} AND namespace = ?");
         let begin = "INSERT INTO {ks}.policies (book, granted, changes, next_id, topics) \
                      VALUES (0, ?, 0, 1, ?) IF NOT EXISTS";
         let grant = "UPDATE {ks}.policies SET granted = ? WHERE book = 0 \
@@ -65,7 +78,8 @@ impl Book {
                       UPDATE {ks}.policies SET changes = ?, next_id = ? WHERE book = 0 \
                       IF granted = ? AND changes = ?; \
                       INSERT INTO {ks}.policies (book, namespace, version, namespace_id, topic, \
-                      effective_from, document, deleted) VALUES (0, ?, ?, ?, ?, ?, ?, ?); \
+                      effective_from, document, deleted, changed_at, author) \
+                      VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?, ?); \
                       APPLY BATCH";
         let change_topics = "UPDATE {ks}.policies SET changes = ?, topics = ? WHERE book = 0 \
                              IF granted = ? AND changes = ?";
@@ -74,6 +88,7 @@ impl Book {
         Ok(Self {
             heading: cassandra.prepare_serial(heading).await?,
             versions: cassandra.prepare_serial(versions).await?,
+            versions_of: cassandra.prepare_serial(&versions_of).await?,
             begin: cassandra.prepare_serial(begin).await?,
             grant: cassandra.prepare_serial(grant).await?,
             change: cassandra.prepare_serial(change).await?,
@@ -120,20 +135,37 @@ impl Book {
     /// Reads every version. What was in the book before the heading was read is all there; a change
     /// since then may be, and takes effect after what the heading says was granted.
     pub(super) async fn registry(&self, heading: Heading) -> Result<Registry, Failure> {
-        let what = "the history of namespaces";
+        let versions = self.all(&self.versions, ()).await?;
+        Registry::fold(heading, versions).map_err(|error| unreadable(HISTORY, &error))
+    }
+
+    /// Reads every version of one name, in their order.
+    pub(super) async fn history(&self, name: &Namespace) -> Result<Vec<NamespaceVersion>, Failure> {
+        let versions = self.all(&self.versions_of, (name.as_str(),)).await?;
+        let told = versions.into_iter().map(Version::told);
+        let told = told.collect::<Result<_, _>>();
+        told.map_err(|error| unreadable(HISTORY, &error))
+    }
+
+    async fn all(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow,
+    ) -> Result<Vec<Version>, Failure> {
         let mut versions = Vec::new();
         let mut from = Some(PagingState::start());
         while let Some(paging) = from {
-            let (rows, next) = self.cassandra.page(&self.versions, (), paging).await?;
+            let (rows, next) = self.cassandra.page(statement, &values, paging).await?;
             let rows = rows
                 .rows::<VersionRow>()
-                .map_err(|error| unreadable(what, &error))?;
+                .map_err(|error| unreadable(HISTORY, &error))?;
             for row in rows {
-                versions.extend(version(row.map_err(|error| unreadable(what, &error))?));
+                let row = row.map_err(|error| unreadable(HISTORY, &error))?;
+                versions.extend(version(row)?);
             }
             from = next;
         }
-        Registry::fold(heading, versions).map_err(|error| unreadable(what, &error))
+        Ok(versions)
     }
 
     /// Grants everybody who knows the history of this heading to rely on it through a time.
@@ -156,6 +188,8 @@ impl Book {
             version.effective_from.get(),
             version.document.as_str(),
             version.deleted,
+            version.changed_at.map(Micros::get),
+            version.author.as_str(),
         );
         self.cassandra.compare_and_set(&self.change, values).await
     }
@@ -192,14 +226,21 @@ impl Book {
 }
 
 /// A row; none where the partition holds its heading alone.
-fn version(row: VersionRow) -> Option<Version> {
-    Some(Version {
-        namespace: row.namespace?,
-        number: row.version?,
-        id: row.namespace_id?,
-        topic: row.topic?,
-        effective_from: Micros::new(row.effective_from?),
-        document: row.document?,
-        deleted: row.deleted?,
-    })
+fn version(row: VersionRow) -> Result<Option<Version>, Failure> {
+    let author = row.author.map_or(Ok(Author::default()), Author::new);
+    let author = author.map_err(|error| unreadable(HISTORY, &error))?;
+    let version = || {
+        Some(Version {
+            namespace: row.namespace?,
+            number: row.version?,
+            id: row.namespace_id?,
+            topic: row.topic?,
+            effective_from: Micros::new(row.effective_from?),
+            document: row.document?,
+            deleted: row.deleted?,
+            changed_at: row.changed_at.map(Micros::new),
+            author,
+        })
+    };
+    Ok(version())
 }

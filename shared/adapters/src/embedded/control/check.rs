@@ -6,10 +6,6 @@ use std::time::Duration;
 /// Refuses what an embedded node does not have. The text names the field and says what to change.
 pub(super) fn check(document: &NamespaceDocument, retention: Duration) -> Result<(), String> {
     document.check().map_err(|error| error.to_string())?;
-    if document.mode == Mode::Accurate {
-        let advice = "use EVENTUALLY_CONSISTENT or BEST_EFFORT";
-        return Err(format!("type: this server does not offer ACCURATE; {advice}"));
-    }
     if document.accept_limit > retention {
         let [limit, kept] = [document.accept_limit, retention];
         return Err(format!(
@@ -85,8 +81,6 @@ mod tests {
     #[test]
     fn what_the_server_does_not_have_is_refused_by_the_field_s_name() {
         for (fields, named) in [
-            (r#""type": "ACCURATE""#, "type"),
-            (r#""type": "BEST_EFFORT""#, "type"),
             (r#""accept_limit": "61s""#, "accept_limit"),
             (
                 r#""persistence": [{"id": "CACHE", "physical_storage": {"type": "REDIS"}}]"#,
