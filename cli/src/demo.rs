@@ -2,18 +2,23 @@
 
 use crate::{
     args::{Cli, Command},
-    client::{connection::Connection, retry::Attempts},
     commands::{
         exit::{Exit, Failed},
         import,
     },
-    process::{listen, stop_signal},
+    process::{
+        listen,
+        security::{Security, SecurityArgs},
+        stop_signal,
+    },
     serve::Server,
 };
 use clap::{Args, Parser};
 use quipu_adapters::clock::Clock;
+use quipu_client::{Client, ClientOptions};
 use quipu_core::time::Micros;
-use quipu_schemas::{timestamp, v1};
+use quipu_gateway::ScanBounds;
+use quipu_schemas::timestamp;
 use std::{collections::BTreeSet, fs, io, net::SocketAddr, path::Path, pin::pin, time::Duration};
 
 /// Options of `quipu demo`.
@@ -57,7 +62,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failed> {
         .map_err(internal)?;
     let mut stopped = pin!(stop_signal()?);
     let data = directory.path().join("data");
-    let server = Server::start(&data, args.http, args.grpc).await?;
+    let (auth, tls) = SecurityArgs::default().sections()?;
+    let security = Security::open(&auth, &tls, &[args.http, args.grpc], &Clock::system())?;
+    let server =
+        Server::start(&data, args.http, args.grpc, ScanBounds::default(), security).await?;
     let url = format!("http://{}", server.http);
     println!(
         "A fresh quipu serves {} on {url} (HTTP/JSON, gRPC).",
@@ -150,30 +158,16 @@ fn names() -> Result<BTreeSet<String>, csv::Error> {
 }
 
 async fn wait_until_complete(url: &str, name: String, through: Micros) -> Result<Shown, Failed> {
-    let clock = Clock::system();
-    let mut connection =
-        Connection::new(url).map_err(|error| Failed::new(Exit::Internal, error))?;
+    let client = Client::new(ClientOptions::new(url).timeout(PATIENCE))
+        .map_err(|error| Failed::new(Exit::Internal, error.to_string()))?;
     loop {
-        let mut attempts = Attempts::new(clock.read().steady, PATIENCE);
-        let request = v1::GetCountRequest {
-            namespace: "default".to_owned(),
-            counter_name: name.clone(),
-        };
-        let call = connection.call(&mut attempts, &clock, async |mut client| {
-            client.get_count(request.clone()).await
-        });
-        let answer = call
-            .await
-            .map_err(|call| Failed::of_call(&call, url))?
-            .into_inner();
-        let complete_through = answer
-            .complete_through
-            .and_then(|time| timestamp::from_proto(&time).ok())
-            .unwrap_or(Micros::EARLIEST);
+        let read = client.get("default", &name).await;
+        let read = read.map_err(|error| Failed::of_call(&error, url))?;
+        let complete_through = read.complete_through.unwrap_or(Micros::EARLIEST);
         if complete_through >= through {
             return Ok(Shown {
                 name,
-                count: answer.count,
+                count: read.count,
                 complete_through,
             });
         }

@@ -4,7 +4,8 @@ mod allocator;
 mod args;
 mod args_cluster;
 mod args_import;
-mod client;
+mod args_key;
+mod args_namespace;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(not(feature = "cluster"))]
@@ -17,7 +18,7 @@ mod logging;
 mod process;
 mod serve;
 
-use args::{Cli, Command, NamespaceCommand};
+use args::{Cli, Command};
 use clap::Parser;
 use commands::exit::{Exit, Failed};
 use std::{process::ExitCode, time::Duration};
@@ -58,7 +59,7 @@ fn run(cli: Cli) -> Result<Exit, Failed> {
     };
     logging::start(level);
     match *command {
-        Command::Serve(args) => on_many_threads(async { Ok(serve::run(&args).await?) }),
+        Command::Serve(args) => on_many_threads(async move { serve::run(&args).await }),
         Command::Demo(args) => on_many_threads(demo::run(args)),
         Command::Add(args) => on_one_thread(commands::mutate::add(args)),
         Command::Get(args) => on_one_thread(commands::get::run(args)),
@@ -71,8 +72,9 @@ fn run(cli: Cli) -> Result<Exit, Failed> {
                 on_many_threads(cluster::import(args, config))
             }
         },
-        Command::Namespace(command) => commands::namespace::run(command),
+        Command::Namespace(command) => on_one_thread(commands::namespace::run(command)),
         Command::Config(command) => commands::config::run(command),
+        Command::Key(command) => commands::key::run(command),
         Command::Gateway(_) | Command::Ingest(_) | Command::RollupWorker(_) | Command::Admin(_) => {
             unreachable!("it is a role")
         }
@@ -112,17 +114,13 @@ fn wants_json(command: &Command) -> bool {
         | Command::Ingest(_)
         | Command::RollupWorker(_)
         | Command::Admin(_)
-        | Command::Config(_) => false,
+        | Command::Config(_)
+        | Command::Key(_) => false,
         Command::Add(args) => args.server.json,
         Command::Get(args) => args.server.json,
         Command::Clear(args) => args.server.json,
         Command::Import(args) => args.server.json,
-        Command::Namespace(
-            NamespaceCommand::Apply { server, .. }
-            | NamespaceCommand::List { server }
-            | NamespaceCommand::Show { server, .. }
-            | NamespaceCommand::Delete { server, .. },
-        ) => server.json,
+        Command::Namespace(command) => command.server().json,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Exit codes: the one table that code, help and documentation share.
 
-use crate::client::{connection::CallFailed, token::Token, verdict::Failure};
+use quipu_client::{Error, Failure, Token};
 use serde_json::{Value, json};
 use std::{fmt::Write, process::ExitCode};
 
@@ -15,6 +15,11 @@ pub(crate) enum Exit {
     OutcomeUnknown = 4,
     Unreachable = 5,
     RowsRejected = 6,
+}
+
+impl Exit {
+    /// Of `namespace diff`: something differs. As in `diff`, where 1 is no failure.
+    pub(crate) const DIFFERS: Self = Self::Internal;
 }
 
 const TABLE: [(Exit, &str); 7] = [
@@ -75,17 +80,16 @@ impl Failed {
         }
     }
 
-    /// The failure of a call that changes nothing, or that may be made again as it is.
-    pub(crate) fn of_call(call: &CallFailed, server: &str) -> Self {
-        let exit = match &call.failure {
-            Failure::Late(_) | Failure::Refused { .. } => Exit::Refused,
+    /// A call that did not succeed.
+    pub(crate) fn of_call(error: &Error, server: &str) -> Self {
+        let exit = match &error.failure {
+            Failure::Late(_) => Exit::Refused,
             Failure::OutcomeUnknown(_) => Exit::OutcomeUnknown,
-            Failure::Unreachable { .. } | Failure::Unsettled { .. } if call.sent => {
-                Exit::OutcomeUnknown
-            }
+            _ if error.may_be_applied => Exit::OutcomeUnknown,
+            Failure::Refused(_) | Failure::Denied(_) => Exit::Refused,
             Failure::Unreachable { .. } | Failure::Unsettled { .. } => Exit::Unreachable,
         };
-        Self::of_failure(exit, &call.failure, server)
+        Self::of_failure(exit, &error.failure, server)
     }
 
     /// A failure of a client, and what to do about it.
@@ -94,7 +98,7 @@ impl Failed {
             Failure::Unreachable { .. } => failure.to_string(),
             _ => format!("{server}: {failure}"),
         };
-        if let Some(advice) = failure.advice() {
+        if let Some(advice) = advice(failure) {
             message = format!("{message}\n{advice}");
         }
         Self::new(exit, message).because_of(failure)
@@ -142,5 +146,18 @@ impl Failed {
             error["idempotency_token"] = json!({"token": token, "generation_time": time});
         }
         json!({ "error": error })
+    }
+}
+
+/// What the user can do about a failure.
+pub(crate) fn advice(failure: &Failure) -> Option<&'static str> {
+    match failure {
+        Failure::Unreachable { .. } => Some(
+            "is it running? Start one with `quipu serve --data DIR`, or name another with --server",
+        ),
+        Failure::Refused(said) if said.reason == "UNKNOWN_NAMESPACE" => {
+            Some("create it with: echo '{\"namespace\": \"NAME\"}' | quipu namespace apply -f -")
+        }
+        _ => None,
     }
 }

@@ -1,46 +1,28 @@
 //! `quipu get`.
 
 use super::{
+    connect::client,
     exit::{Exit, Failed},
     print,
 };
-use crate::{
-    args::GetArgs,
-    client::{connection::Connection, retry::Attempts, verdict::Failure},
-};
-use quipu_adapters::clock::Clock;
-use quipu_schemas::{timestamp, v1};
+use crate::args::GetArgs;
+use quipu_client::{Count, Precision};
+use quipu_schemas::timestamp;
 use serde_json::json;
 
 /// Reads a counter.
 pub(crate) async fn run(args: GetArgs) -> Result<Exit, Failed> {
-    let clock = Clock::system();
     let server = &args.server;
-    let mut connection =
-        Connection::new(&server.server).map_err(|error| Failed::new(Exit::Usage, error))?;
-    let mut attempts = Attempts::new(clock.read().steady, server.timeout);
-    let request = v1::GetCountRequest {
-        namespace: args.counter.namespace.clone(),
-        counter_name: args.counter.counter.clone(),
-    };
-    let call = connection.call(&mut attempts, &clock, async |mut client| {
-        client.get_count(request.clone()).await
-    });
-    let answer = call.await.map_err(|call| match call.failure {
-        // A read changes nothing, so nothing is unknown when it fails.
-        Failure::Unsettled { .. } => {
-            Failed::of_failure(Exit::Unreachable, &call.failure, &server.server)
-        }
-        _ => Failed::of_call(&call, &server.server),
-    })?;
-    let v1::GetCountResponse {
+    let read = client(server)?
+        .get(&args.counter.namespace, &args.counter.counter)
+        .await;
+    let Count {
         count,
         complete_through,
-        approximate,
-    } = answer.into_inner();
-    let through = complete_through
-        .and_then(|time| timestamp::from_proto(&time).ok())
-        .map(timestamp::to_rfc3339);
+        precision,
+    } = read.map_err(|error| Failed::of_call(&error, &server.server))?;
+    let through = complete_through.map(timestamp::to_rfc3339);
+    let approximate = precision == Precision::Approximate;
     if server.json {
         let mut shown = json!({
             "namespace": args.counter.namespace,

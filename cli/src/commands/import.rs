@@ -1,12 +1,12 @@
 //! `quipu import`.
 
 use super::{
-    exit::{Exit, Failed},
+    connect::client,
+    exit::{Exit, Failed, advice},
     print,
 };
 use crate::{
     args_import::{Format, ImportArgs},
-    client::{connection::Connection, retry::Attempts, retry::Entropy, verdict::Failure},
     import::{
         block::ADDS_MOST,
         identity::Identity,
@@ -23,15 +23,14 @@ use crate::{
     },
 };
 use quipu_adapters::clock::Clock;
+use quipu_client::{Client, Entropy, Failure};
 use quipu_core::name::Namespace;
-use quipu_schemas::v1::{GetCountRequest, counter_client::CounterClient};
 use serde_json::json;
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 use tokio::sync::mpsc;
-use tonic::{Code, transport::Channel};
 
 /// How many blocks the reader may be ahead.
 const BLOCKS_AHEAD: usize = 16;
@@ -66,7 +65,7 @@ pub(crate) async fn run(args: ImportArgs) -> Result<Exit, Failed> {
         })?;
     let started = clock.read().steady;
     let target = Target {
-        client: connect(&args, &clock).await?,
+        client: connect(&args).await?,
         namespace: args.namespace.clone(),
         token_prefix: prepared.token_prefix,
         patience: args.server.timeout,
@@ -221,31 +220,20 @@ fn beside(file: &Path, extension: &str) -> PathBuf {
 
 /// Connects and asks for the namespace before anything is noted in the journal as sent: a mistake
 /// in the command can then be corrected.
-async fn connect(args: &ImportArgs, clock: &Clock) -> Result<CounterClient<Channel>, Failed> {
+async fn connect(args: &ImportArgs) -> Result<Client, Failed> {
     let server = &args.server;
-    let mut connection =
-        Connection::new(&server.server).map_err(|error| Failed::new(Exit::Usage, error))?;
-    let mut attempts = Attempts::new(clock.read().steady, server.timeout);
-    connection
-        .call(&mut attempts, clock, async |mut client| {
-            // A counter without a name is read of no namespace, and costs the server nothing.
-            let probe = GetCountRequest {
-                namespace: args.namespace.clone(),
-                counter_name: String::new(),
-            };
-            match client.get_count(probe).await {
-                Err(status) if status.code() == Code::NotFound => Err(status),
-                _ => Ok(client),
-            }
-        })
+    let client = client(server)?;
+    client
+        .ready()
         .await
-        .map_err(|call| {
-            let exit = match call.failure {
-                Failure::Refused { .. } => Exit::Refused,
-                _ => Exit::Unreachable,
-            };
-            Failed::of_failure(exit, &call.failure, &server.server)
-        })
+        .map_err(|error| Failed::of_call(&error, &server.server))?;
+    // A counter without a name is read of no namespace, and costs the server nothing.
+    match client.get_once(&args.namespace, "").await {
+        Err(failure @ Failure::Refused(_)) if failure.code_and_reason().0 == "NOT_FOUND" => {
+            Err(Failed::of_failure(Exit::Refused, &failure, &server.server))
+        }
+        _ => Ok(client),
+    }
 }
 
 fn already_finished(
@@ -344,7 +332,7 @@ fn explain(args: &ImportArgs, stopped: &Stopped) -> Failed {
         "Run the same command again to go on: every row will be counted once."
     };
     let file = args.file.display();
-    let advice = stopped.failure().and_then(Failure::advice);
+    let advice = stopped.failure().and_then(advice);
     let advice = advice.map_or(String::new(), |advice| format!("\n{advice}"));
     let message = format!("the import of {file} stopped before its end: {stopped}{advice}\n{how}");
     let failed = Failed::new(exit, message);

@@ -1,9 +1,11 @@
 //! What each command does, from its arguments to its exit code.
 
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod exit;
 pub(crate) mod get;
 pub(crate) mod import;
+pub(crate) mod key;
 pub(crate) mod mutate;
 pub(crate) mod namespace;
 

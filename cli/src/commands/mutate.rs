@@ -1,22 +1,13 @@
 //! `quipu add` and `quipu clear`: one mutation, applied once.
 
 use super::{
+    connect::client,
     exit::{Exit, Failed},
     print,
 };
-use crate::{
-    args::{AddArgs, ClearArgs, CounterArgs, ServerArgs, TokenArgs},
-    client::{
-        connection::Connection,
-        retry::{Attempts, Entropy},
-        token::Token,
-        verdict::{self, Applied, Failure},
-    },
-};
-use quipu_adapters::clock::Clock;
-use quipu_schemas::v1::{self, counter_client::CounterClient};
+use crate::args::{AddArgs, ClearArgs, CounterArgs, ServerArgs, TokenArgs};
+use quipu_client::{Applied, Error, Mutation, Receipt, Token};
 use serde_json::json;
-use tonic::{Status, transport::Channel};
 
 /// Adds to a counter.
 pub(crate) async fn add(args: AddArgs) -> Result<Exit, Failed> {
@@ -26,24 +17,9 @@ pub(crate) async fn add(args: AddArgs) -> Result<Exit, Failed> {
         token,
         server,
     } = args;
-    let ending = mutate(&server, token, async |mut client, token| {
-        let request = v1::AddCountRequest {
-            namespace: counter.namespace.clone(),
-            counter_name: counter.counter.clone(),
-            delta,
-            idempotency_token: Some(token),
-            item_key: String::new(),
-        };
-        Ok(client.add_count(request).await?.into_inner().status())
-    });
-    let (applied, token) = ending.await?;
-    report(
-        &server,
-        &counter,
-        applied,
-        &token,
-        &format!("added {delta} to"),
-    )
+    let add = client(&server)?.add(&counter.namespace, &counter.counter, delta);
+    let receipt = mutate(add, token, &server).await?;
+    report(&server, &counter, &receipt, &format!("added {delta} to"))
 }
 
 /// Zeroes a counter.
@@ -53,70 +29,42 @@ pub(crate) async fn clear(args: ClearArgs) -> Result<Exit, Failed> {
         token,
         server,
     } = args;
-    let ending = mutate(&server, token, async |mut client, token| {
-        let request = v1::ClearCountRequest {
-            namespace: counter.namespace.clone(),
-            counter_name: counter.counter.clone(),
-            idempotency_token: Some(token),
-            item_key: String::new(),
-        };
-        Ok(client.clear_count(request).await?.into_inner().status())
-    });
-    let (applied, token) = ending.await?;
-    report(&server, &counter, applied, &token, "cleared")
+    let clear = client(&server)?.clear(&counter.namespace, &counter.counter);
+    let receipt = mutate(clear, token, &server).await?;
+    report(&server, &counter, &receipt, "cleared")
 }
 
-/// Sends one mutation until it is settled. A new token is made only after the definitive refusal
-/// of the one before (R16).
+/// Sends one mutation until it is settled.
 async fn mutate(
-    server: &ServerArgs,
+    mutation: Mutation,
     token: TokenArgs,
-    send: impl AsyncFn(
-        CounterClient<Channel>,
-        v1::IdempotencyToken,
-    ) -> Result<v1::MutationStatus, Status>,
-) -> Result<(Applied, Token), Failed> {
-    let clock = Clock::system();
-    let mut connection =
-        Connection::new(&server.server).map_err(|error| Failed::new(Exit::Usage, error))?;
-    let mut attempts = Attempts::new(clock.read().steady, server.timeout);
-    let mut token = match token.given() {
-        Some((text, time)) => Token::given(text, time),
-        None => Token::make(clock.now(), Entropy::draw()),
+    server: &ServerArgs,
+) -> Result<Receipt, Failed> {
+    let mutation = match token.given() {
+        Some((text, time)) => mutation.with_token(Token::given(text, time)),
+        None => mutation,
     };
-    loop {
-        let call = connection.call(&mut attempts, &clock, async |client| {
-            let status = send(client, token.to_proto()).await?;
-            verdict::of_status(status).map_err(|failure| Status::unknown(failure.to_string()))
-        });
-        let call = match call.await {
-            Ok(applied) => return Ok((applied, token)),
-            Err(call) => call,
-        };
-        let Some(renewed) = token.renew(&call.failure, clock.now(), Entropy::draw()) else {
-            let failed = Failed::of_call(&call, &server.server);
-            return Err(match call.failure {
-                Failure::Late(_) | Failure::Refused { .. } => failed,
-                _ => failed.with_token(&token),
-            });
-        };
-        let (number, text) = (renewed.number(), renewed.text());
-        tracing::info!(
-            "{}; attempt {number} with the new token {text}",
-            call.failure
-        );
-        token = renewed;
+    mutation.await.map_err(|error| explain(&error, server))
+}
+
+/// Why a mutation failed, and the token to try again with, where that can settle it.
+fn explain(error: &Error, server: &ServerArgs) -> Failed {
+    let failed = Failed::of_call(error, &server.server);
+    let counts_twice = error.failure.code_and_reason().1 == "NOT_IDEMPOTENT";
+    match &error.token {
+        Some(token) if failed.exit != Exit::Refused && !counts_twice => failed.with_token(token),
+        _ => failed,
     }
 }
 
 fn report(
     server: &ServerArgs,
     counter: &CounterArgs,
-    applied: Applied,
-    token: &Token,
+    receipt: &Receipt,
     what: &str,
 ) -> Result<Exit, Failed> {
     let CounterArgs { counter, namespace } = counter;
+    let Receipt { applied, token } = receipt;
     if server.json {
         print(&json!({
             "status": applied.as_str(),
@@ -126,7 +74,9 @@ fn report(
         }))?;
     } else {
         match applied {
-            Applied::Accepted => print(&format!("{what} {counter} in {namespace}"))?,
+            Applied::Accepted | Applied::Published => {
+                print(&format!("{what} {counter} in {namespace}"))?
+            }
             Applied::AlreadyApplied => print(&format!(
                 "nothing changed: an earlier attempt with this token {what} {counter} in {namespace}"
             ))?,

@@ -10,8 +10,8 @@ use super::{
     plan::{Note, Plan},
     settle::{Pick, joined, settle},
 };
-use crate::client::verdict::{Applied, Failure};
 use proptest::prelude::*;
+use quipu_client::{Applied, Failure, Said};
 use quipu_core::time::Micros;
 use std::{collections::BTreeSet, slice, time::Duration};
 
@@ -91,7 +91,7 @@ impl World {
         if known {
             Ok(Applied::AlreadyApplied)
         } else {
-            Err(Failure::Late("late".to_owned()))
+            Err(Failure::Late(Said::default()))
         }
     }
 

@@ -10,12 +10,9 @@ use super::{
     target::{Answer, Job, Target},
     window::Window,
 };
-use crate::client::{
-    retry::{Backoff, Entropy},
-    verdict::Failure,
-};
 use futures::{StreamExt, stream::FuturesUnordered};
 use quipu_adapters::clock::{Clock, Reading};
+use quipu_client::{Backoff, Entropy, Failure};
 use std::{collections::VecDeque, io, iter, mem, sync::Arc, time::Duration};
 use tokio::{sync::mpsc::Receiver, time::sleep};
 

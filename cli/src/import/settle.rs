@@ -1,9 +1,9 @@
 //! What the answer to a batch means for each of its adds. Pure.
 
 use super::plan::{Note, Plan};
-use crate::client::verdict::{Applied, Failure};
+use quipu_client::{Applied, Failure};
 use quipu_core::time::Micros;
-use std::{ops::Range, time::Duration};
+use std::ops::Range;
 
 /// An add to send: its place in its block, its number, and the generation time of its attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) fn settle(
         match verdict {
             Ok(applied) => {
                 match applied {
-                    Applied::Accepted => settled.accepted += 1,
+                    Applied::Accepted | Applied::Published => settled.accepted += 1,
                     Applied::AlreadyApplied => settled.already_applied += 1,
                 }
                 finish(plan, &mut settled.notes, pick.add);
@@ -91,11 +91,8 @@ pub(crate) fn settle(
 }
 
 fn keep_longest_wait(kept: &mut Option<Failure>, failure: Failure) {
-    let wait = |failure: &Failure| match failure {
-        Failure::Unsettled { retry_after, .. } => retry_after.unwrap_or(Duration::ZERO),
-        _ => Duration::ZERO,
-    };
-    if kept.as_ref().is_none_or(|kept| wait(kept) < wait(&failure)) {
+    let longer = |kept: &Failure| kept.retry_after() < failure.retry_after();
+    if kept.as_ref().is_none_or(longer) {
         *kept = Some(failure);
     }
 }

@@ -1,7 +1,7 @@
 //! Why an import stops before its end.
 
 use super::{block::Block, journal::JournalError, settle::Pick};
-use crate::client::verdict::Failure;
+use quipu_client::Failure;
 use std::{fmt::Write, io, time::Duration};
 
 /// Why an import stopped before its end.

@@ -1,14 +1,19 @@
 //! A Counter service in the test's process. It stores each identity once, as a real one does, and
-//! a script may let it fail: before it applies anything, after it, or item by item.
+//! a script may let it fail: before it applies anything, after it, or item by item. Every namespace
+//! keeps events.
 
-use quipu_schemas::v1::{self, counter_server};
+use axum::{Json, Router, routing::get};
+use quipu_schemas::{
+    namespace::NamespaceDocument,
+    v1::{self, counter_server},
+};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
-use tokio::runtime::Runtime;
-use tonic::{Code, Request, Response, Status, transport::server::TcpIncoming};
+use tokio::{net::TcpListener, runtime::Runtime};
+use tonic::{Code, Request, Response, Status, service::Routes};
 use tonic_types::{ErrorDetails, StatusExt};
 
 /// What the script lets happen to one item, or to a whole call.
@@ -66,14 +71,12 @@ impl Server {
         let state = Arc::new(Mutex::new(state));
         let runtime = Runtime::new().unwrap();
         let fake = Fake(Arc::clone(&state));
-        let url = runtime.block_on(async {
-            let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-            let address = incoming.local_addr().unwrap();
-            let service = counter_server::CounterServer::new(fake);
-            let server = tonic::transport::Server::builder().add_service(service);
-            tokio::spawn(server.serve_with_incoming(incoming));
-            format!("http://{address}")
-        });
+        let service = counter_server::CounterServer::new(fake);
+        let document = || async { Json(NamespaceDocument::with_defaults("default")) };
+        let router = Routes::new(service)
+            .into_axum_router()
+            .route("/v1/namespaces/{name}", get(document));
+        let url = runtime.block_on(serve(router));
         Self {
             url,
             state,
@@ -94,6 +97,14 @@ impl Server {
     pub(crate) fn calls(&self) -> usize {
         self.state.lock().unwrap().calls
     }
+}
+
+/// Serves a router, and returns its URL.
+pub(crate) async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+    format!("http://{address}")
 }
 
 pub(crate) fn failure(code: Code, reason: &str) -> Status {
@@ -236,6 +247,7 @@ impl counter_server::Counter for Fake {
         let v1::GetCountRequest {
             namespace,
             counter_name: name,
+            ..
         } = request.into_inner();
         self.answer(|state| {
             if state
@@ -296,6 +308,20 @@ impl counter_server::Counter for Fake {
         &self,
         _: Request<v1::AddAndGetCountRequest>,
     ) -> Result<Response<v1::AddAndGetCountResponse>, Status> {
+        Err(Status::unimplemented("not used"))
+    }
+
+    async fn batch_get_count(
+        &self,
+        _: Request<v1::BatchGetCountRequest>,
+    ) -> Result<Response<v1::BatchGetCountResponse>, Status> {
+        Err(Status::unimplemented("not used"))
+    }
+
+    async fn list_counters(
+        &self,
+        _: Request<v1::ListCountersRequest>,
+    ) -> Result<Response<v1::ListCountersResponse>, Status> {
         Err(Status::unimplemented("not used"))
     }
 

@@ -2,13 +2,19 @@
 
 use crate::{
     ended, quipu,
-    server::{Fate, Server, failure, unavailable},
+    server::{Fate, Server, failure, serve, unavailable},
+};
+use axum::{
+    Router,
+    http::{Method, StatusCode, Uri},
 };
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    future::ready,
     net::TcpListener,
+    sync::{Arc, Mutex},
     thread,
 };
+use tokio::runtime::Runtime;
 use tonic::Code;
 
 #[test]
@@ -16,7 +22,7 @@ fn an_add_keeps_its_token_through_unsettled_failures_and_counts_once() {
     let script = |call| match call {
         0 => Fate::Fail(unavailable()),
         1 => Fate::ApplyAndFail(unavailable()),
-        2 => Fate::Fail(failure(Code::Internal, "BROKEN")),
+        2 => Fate::Fail(failure(Code::DeadlineExceeded, "TIMED_OUT")),
         _ => Fate::Honest,
     };
     let server = Server::start(Some(Box::new(script)), None);
@@ -112,6 +118,27 @@ fn an_add_without_an_answer_ends_as_unknown_and_says_the_token_to_retry_with() {
 }
 
 #[test]
+fn what_only_an_operator_can_mend_is_not_sent_again_and_stays_unknown() {
+    let script = |_| Fate::Fail(failure(Code::Internal, "STORAGE_DAMAGED"));
+    let server = Server::start(Some(Box::new(script)), None);
+    let (code, text) = ended(&quipu(&server.url, &["add", "views"]).output().unwrap());
+    assert_eq!(code, 4, "{text}");
+    assert!(text.contains("--token"), "{text}");
+    assert_eq!(server.calls(), 1);
+}
+
+#[test]
+fn a_refusal_after_an_attempt_without_an_answer_leaves_open_whether_that_one_counts() {
+    let script = |call| match call {
+        0 => Fate::ApplyAndFail(unavailable()),
+        _ => Fate::Fail(failure(Code::NotFound, "UNKNOWN_NAMESPACE")),
+    };
+    let server = Server::start(Some(Box::new(script)), None);
+    let (code, text) = ended(&quipu(&server.url, &["add", "views"]).output().unwrap());
+    assert_eq!(code, 4, "{text}");
+}
+
+#[test]
 fn get_and_clear_do_what_they_say() {
     let server = Server::start(None, None);
     for arguments in [&["add", "views", "5"][..], &["add", "views"]] {
@@ -195,54 +222,38 @@ fn errors_for_machines_carry_the_code_and_the_reason_that_the_server_gave() {
         assert!(text.contains(&format!(r#""code":"{code}""#)), "{text}");
         assert!(text.contains(&format!(r#""reason":"{reason}""#)), "{text}");
     }
-    let (url, _) = answer_http(vec![(
+    let scripted = answer_http(vec![(
         404,
         r#"{"error": {"code": "NOT_FOUND", "message": "no", "details": [{"reason": "WHY"}]}}"#,
     )]);
-    let output = quipu(&url, &["namespace", "show", "web", "--json"]).output();
+    let output = quipu(&scripted.url, &["namespace", "show", "web", "--json"]).output();
     let (_, text) = ended(&output.unwrap());
     assert!(text.contains(r#""code":"NOT_FOUND""#), "{text}");
     assert!(text.contains(r#""reason":"WHY""#), "{text}");
 }
 
-/// Answers HTTP requests in order, and returns what was asked.
-fn answer_http(answers: Vec<(u16, &'static str)>) -> (String, thread::JoinHandle<Vec<String>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let asked = thread::spawn(move || {
-        let answer = |(status, body): (u16, &str)| {
-            let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(&stream);
-            let (mut head, mut length) = (String::new(), 0);
-            loop {
-                let start = head.len();
-                reader.read_line(&mut head).unwrap();
-                let line = head[start..].trim_end().to_ascii_lowercase();
-                if let Some(value) = line.strip_prefix("content-length: ") {
-                    length = value.parse().unwrap();
-                }
-                if line.is_empty() {
-                    break;
-                }
-            }
-            let mut asked = vec![0; length];
-            reader.read_exact(&mut asked).unwrap();
-            let size = body.len();
-            let head_out = format!(
-                "HTTP/1.1 {status} X\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n"
-            );
-            (&stream)
-                .write_all(format!("{head_out}{body}").as_bytes())
-                .unwrap();
-            format!(
-                "{} {}",
-                head.lines().next().unwrap(),
-                String::from_utf8(asked).unwrap()
-            )
-        };
-        answers.into_iter().map(answer).collect()
-    });
-    (url, asked)
+/// Answers HTTP requests in order, and keeps what was asked.
+struct Scripted {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+    _runtime: Runtime,
+}
+
+fn answer_http(answers: Vec<(u16, &'static str)>) -> Scripted {
+    let runtime = Runtime::new().unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (noted, answers) = (Arc::clone(&asked), Arc::new(answers));
+    let answer = move |method: Method, uri: Uri, body: String| {
+        let mut noted = noted.lock().unwrap();
+        let (status, answer) = answers[noted.len()];
+        noted.push(format!("{method} {uri} {body}"));
+        ready((StatusCode::from_u16(status).unwrap(), answer))
+    };
+    Scripted {
+        url: runtime.block_on(serve(Router::new().fallback(answer))),
+        asked,
+        _runtime: runtime,
+    }
 }
 
 #[test]
@@ -251,7 +262,7 @@ fn namespaces_are_applied_listed_and_deleted_over_http() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("web.json");
     std::fs::write(&file, document).unwrap();
-    let (url, asked) = answer_http(vec![
+    let scripted = answer_http(vec![
         (
             503,
             r#"{"error": {"code": "UNAVAILABLE", "message": "not yet"}}"#,
@@ -268,7 +279,7 @@ fn namespaces_are_applied_listed_and_deleted_over_http() {
         ),
     ]);
     let run = |arguments: &[&str]| {
-        let output = quipu(&url, &[&["namespace"], arguments].concat())
+        let output = quipu(&scripted.url, &[&["namespace"], arguments].concat())
             .output()
             .unwrap();
         ended(&output)
@@ -280,9 +291,9 @@ fn namespaces_are_applied_listed_and_deleted_over_http() {
     let (code, text) = run(&["show", "web-1"]);
     assert_eq!(code, 3, "{text}");
     assert!(text.contains("no such namespace"));
-    let asked = asked.join().unwrap();
+    let asked = scripted.asked.lock().unwrap();
     assert!(
-        asked[1].starts_with("PUT /v1/namespaces/web%2D1 HTTP/1.1"),
+        asked[1].starts_with("PUT /v1/namespaces/web%2D1 "),
         "{asked:?}"
     );
     assert!(asked[1].ends_with(document), "{asked:?}");
