@@ -26,6 +26,8 @@ pub mod reason {
     pub const UNKNOWN_NAMESPACE: &str = "UNKNOWN_NAMESPACE";
     /// The control plane refused the change of a namespace.
     pub const NAMESPACE_REFUSED: &str = "NAMESPACE_REFUSED";
+    /// Another version of the namespace is in force than the change was made for (HTTP 412).
+    pub const VERSION_MOVED: &str = "VERSION_MOVED";
     /// The gateway has not heard from the control plane in time: retry.
     pub const POLICY_EXPIRED: &str = "POLICY_EXPIRED";
     /// A field is missing, unknown, of a wrong type, or outside its rules.
@@ -244,6 +246,11 @@ impl From<ControlError> for Failure {
             ControlError::Refused(why) => {
                 Self::new(Code::FailedPrecondition, reason::NAMESPACE_REFUSED, why)
             }
+            ControlError::VersionMoved { .. } => Self::new(
+                Code::FailedPrecondition,
+                reason::VERSION_MOVED,
+                error.to_string(),
+            ),
             ControlError::NotFound(name) => Self::no_namespace(name.as_str(), NoNamespace::Unknown),
             ControlError::Store(error) => error.into(),
         }

@@ -18,6 +18,7 @@ pub(crate) enum Method {
     Lookup,
     ApplyNamespace,
     ShowNamespace,
+    NamespaceHistory,
     DeleteNamespace,
     ListNamespaces,
 }
@@ -36,6 +37,7 @@ impl Method {
             Self::Lookup => "lookup",
             Self::ApplyNamespace => "apply_namespace",
             Self::ShowNamespace => "show_namespace",
+            Self::NamespaceHistory => "namespace_history",
             Self::DeleteNamespace => "delete_namespace",
             Self::ListNamespaces => "list_namespaces",
         }

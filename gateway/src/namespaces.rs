@@ -5,7 +5,8 @@ use crate::{
     gateway::Gateway,
 };
 use quipu_adapters::ports::{
-    Cache, ControlPlane, EventStore, NamespaceRecord, Producer, RollupStore,
+    Cache, ChangeRequest, ControlPlane, EventStore, NamespaceRecord, NamespaceVersion, Producer,
+    RollupStore,
 };
 use quipu_core::name::Namespace;
 use quipu_schemas::namespace::{DocumentError, NamespaceDocument};
@@ -16,6 +17,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         &self,
         name: &str,
         document: NamespaceDocument,
+        request: ChangeRequest,
     ) -> Result<NamespaceRecord, Failure> {
         let name = Namespace::new(name)?;
         document.check()?;
@@ -26,12 +28,22 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             );
             return Err(Failure::invalid(reason::INVALID_FIELD, message).at("namespace"));
         }
-        Ok(self.ports.control.apply(document).await?)
+        Ok(self.ports.control.apply(document, request).await?)
     }
 
     /// One namespace.
     pub async fn show_namespace(&self, name: &str) -> Result<NamespaceRecord, Failure> {
         Ok(self.ports.control.show(&Namespace::new(name)?).await?)
+    }
+
+    /// The versions of a namespace over all its lives, newest first, in pages.
+    pub async fn namespace_history(
+        &self,
+        name: &str,
+        before: Option<u64>,
+    ) -> Result<Vec<NamespaceVersion>, Failure> {
+        let name = Namespace::new(name)?;
+        Ok(self.ports.control.history(&name, before).await?)
     }
 
     /// All namespaces that are not deleted.
@@ -40,8 +52,13 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     }
 
     /// Deletes a namespace. Made again, it starts at zero (R10).
-    pub async fn delete_namespace(&self, name: &str) -> Result<(), Failure> {
-        Ok(self.ports.control.delete(&Namespace::new(name)?).await?)
+    pub async fn delete_namespace(
+        &self,
+        name: &str,
+        request: ChangeRequest,
+    ) -> Result<(), Failure> {
+        let name = Namespace::new(name)?;
+        Ok(self.ports.control.delete(&name, request).await?)
     }
 }
 

@@ -3,16 +3,16 @@
 
 pub(crate) mod best_effort;
 
-use best_effort::Breakable;
 use crate::{Gateway, Ports, Probes, Settings, router};
 use axum::Router;
+use best_effort::Breakable;
 use quipu_adapters::{
     clock::{Clock, ManualClock},
     embedded::EmbeddedBestEffort,
     memory::{MemoryEventStore, MemoryRollupStore},
     ports::{
-        Appended, Body, Cache, Committed, ControlError, ControlPlane, EventStore, LogError,
-        NamespaceRecord, NewRecord, Producer, StoreError, Topic,
+        Appended, Body, Cache, ChangeRequest, Committed, ControlError, ControlPlane, EventStore,
+        LogError, NamespaceRecord, NamespaceVersion, NewRecord, Producer, StoreError, Topic,
     },
     watermarks::WatermarkBoard,
 };
@@ -28,7 +28,7 @@ use quipu_core::{
 };
 use quipu_schemas::{
     event::{self, CheckedEvent},
-    namespace::NamespaceDocument,
+    namespace::{Author, NamespaceDocument},
     signal::{self, CheckedSignal},
 };
 use std::{
@@ -280,7 +280,11 @@ impl ControlPlane for World {
         self.policies.subscribe()
     }
 
-    async fn apply(&self, document: NamespaceDocument) -> Result<NamespaceRecord, ControlError> {
+    async fn apply(
+        &self,
+        document: NamespaceDocument,
+        _: ChangeRequest,
+    ) -> Result<NamespaceRecord, ControlError> {
         if !document.persistence.is_empty() {
             return Err(ControlError::Refused(
                 "this server has one store".to_owned(),
@@ -299,7 +303,7 @@ impl ControlPlane for World {
         })
     }
 
-    async fn delete(&self, name: &Namespace) -> Result<(), ControlError> {
+    async fn delete(&self, name: &Namespace, _: ChangeRequest) -> Result<(), ControlError> {
         let removed = self.state.lock().unwrap().documents.remove(name.as_str());
         removed
             .map(drop)
@@ -320,6 +324,23 @@ impl ControlPlane for World {
             version: 1,
             effective_from: START,
         })
+    }
+
+    async fn history(
+        &self,
+        name: &Namespace,
+        _: Option<u64>,
+    ) -> Result<Vec<NamespaceVersion>, ControlError> {
+        let record = self.show(name).await?;
+        Ok(vec![NamespaceVersion {
+            version: record.version,
+            id: NamespaceId(1),
+            effective_from: record.effective_from,
+            changed_at: None,
+            author: Author::default(),
+            document: record.document,
+            deleted: false,
+        }])
     }
 
     async fn list(&self) -> Result<Vec<NamespaceRecord>, ControlError> {

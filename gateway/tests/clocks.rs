@@ -3,7 +3,7 @@
 use quipu_adapters::{
     clock::Clock,
     embedded::{Embedded, EmbeddedBestEffort, EmbeddedSettings},
-    ports::ControlPlane,
+    ports::{ChangeRequest, ControlPlane},
 };
 use quipu_core::{event::Mutation, name::Namespace, time::Micros};
 use quipu_gateway::{Gateway, MutationRequest, Ports, Settings, Status, TokenRequest};
@@ -21,10 +21,16 @@ async fn a_namespace_made_again_answers_for_itself_although_the_clock_stepped_ba
     hands.step_to(START - Duration::from_hours(1));
     let control = node.control();
     let name = Namespace::new("default").expect("a valid name");
-    control.delete(&name).await.expect("deleted");
+    control
+        .delete(&name, ChangeRequest::default())
+        .await
+        .expect("deleted");
     let mut again = NamespaceDocument::with_defaults("default");
     again.accept_limit = Duration::from_hours(24);
-    control.apply(again).await.expect("made again");
+    control
+        .apply(again, ChangeRequest::default())
+        .await
+        .expect("made again");
     let ports = Ports {
         log: node.producer(),
         events: node.events(),

@@ -1,8 +1,9 @@
 //! From a request to the call that it is, and from the answer to a response.
 
 use super::{
-    body,
+    body, change,
     error::render,
+    history::{self, HistoryAnswer},
     json::{
         AddAndGetAnswer, AddBody, BatchAnswer, BatchBody, ClearBody, CountAnswer, ItemAnswer,
         ItemBody, LookupAnswer, LookupBody, MutationAnswer, NamespacesAnswer, RawBatchBody,
@@ -21,7 +22,10 @@ use axum::{
 use quipu_adapters::ports::{
     Cache, ControlPlane, EventStore, NamespaceRecord, Producer, RollupStore,
 };
-use quipu_schemas::{namespace::NamespaceDocument, timestamp::to_rfc3339};
+use quipu_schemas::{
+    namespace::{NamespaceDocument, SCHEMA},
+    timestamp::to_rfc3339,
+};
 use serde::Serialize;
 use tonic::Code;
 
@@ -43,6 +47,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         };
         let method = match &call {
             Call::Index => return with_type("application/json", INDEX),
+            Call::NamespaceSchema => return with_type("application/schema+json", SCHEMA),
             Call::Live => return with_type("text/plain", "live\n"),
             Call::Metrics => return with_type("text/plain; version=0.0.4", (probes.metrics)()),
             Call::Ready => {
@@ -54,6 +59,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::ListNamespaces => Method::ListNamespaces,
             Call::ApplyNamespace(_) => Method::ApplyNamespace,
             Call::ShowNamespace(_) => Method::ShowNamespace,
+            Call::NamespaceHistory(_) => Method::NamespaceHistory,
             Call::DeleteNamespace(_) => Method::DeleteNamespace,
             Call::Get(_) => Method::Get,
             Call::Add(_) => Method::Add,
@@ -87,13 +93,20 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::BatchAdd(namespace) => self.http_batch_add(&namespace, request).await,
             Call::Lookup(namespace) => self.http_lookup(&namespace, request).await,
             Call::ApplyNamespace(name) => {
+                let asked = change::request(request.headers());
                 let body = body::read(request).await?;
                 let given = body::parse::<NamespaceDocument>(&body)?;
-                Ok(document(&self.apply_namespace(&name, given).await?))
+                Ok(document(&self.apply_namespace(&name, given, asked?).await?))
             }
             Call::ShowNamespace(name) => Ok(document(&self.show_namespace(&name).await?)),
+            Call::NamespaceHistory(name) => {
+                let before = history::page(request.uri().query())?;
+                let versions = self.namespace_history(&name, before).await?;
+                Ok(json(&HistoryAnswer::from(versions)))
+            }
             Call::DeleteNamespace(name) => {
-                self.delete_namespace(&name).await?;
+                let asked = change::request(request.headers())?;
+                self.delete_namespace(&name, asked).await?;
                 Ok(with_type("application/json", "{}"))
             }
             Call::ListNamespaces => {
@@ -101,7 +114,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                 let namespaces = records.into_iter().map(|record| record.document).collect();
                 Ok(json(&NamespacesAnswer { namespaces }))
             }
-            Call::Index | Call::Live | Call::Ready | Call::Metrics => {
+            Call::Index | Call::Live | Call::Ready | Call::Metrics | Call::NamespaceSchema => {
                 unreachable!("answered before any call is measured")
             }
         }

@@ -107,6 +107,7 @@ fn whole_seconds(delay: Duration) -> u64 {
 fn status(failure: &Failure) -> StatusCode {
     match failure.reason {
         reason::METHOD_NOT_ALLOWED => return StatusCode::METHOD_NOT_ALLOWED,
+        reason::VERSION_MOVED => return StatusCode::PRECONDITION_FAILED,
         reason::BODY_TOO_LARGE => return StatusCode::PAYLOAD_TOO_LARGE,
         reason::WRONG_CONTENT_TYPE => return StatusCode::UNSUPPORTED_MEDIA_TYPE,
         _ => {}

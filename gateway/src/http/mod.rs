@@ -1,8 +1,10 @@
 //! HTTP/JSON: int64 as strings out and as strings or numbers in, times as RFC 3339.
 
 mod body;
+mod change;
 mod dispatch;
 mod error;
+mod history;
 mod json;
 mod path;
 

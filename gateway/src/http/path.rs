@@ -24,6 +24,10 @@ pub(crate) enum Call<'p> {
     ShowNamespace(Cow<'p, str>),
     /// `DELETE /v1/namespaces/{ns}`
     DeleteNamespace(Cow<'p, str>),
+    /// `GET /v1/namespaces/{ns}/history`
+    NamespaceHistory(Cow<'p, str>),
+    /// `GET /v1/schemas/namespace`
+    NamespaceSchema,
     /// `GET /v1/namespaces/{ns}/counters/{name}`
     Get(Counter<'p>),
     /// `POST /v1/namespaces/{ns}/counters/{name}:add`
@@ -75,6 +79,7 @@ pub(crate) fn parse<'p>(method: &Method, path: &'p str) -> Result<Call<'p>, NoCa
         "/healthz/ready" => Some(Call::Ready),
         "/metrics" => Some(Call::Metrics),
         "/v1/namespaces" => Some(Call::ListNamespaces),
+        "/v1/schemas/namespace" => Some(Call::NamespaceSchema),
         _ => None,
     };
     if let Some(call) = fixed {
@@ -96,6 +101,9 @@ pub(crate) fn parse<'p>(method: &Method, path: &'p str) -> Result<Call<'p>, NoCa
             "DELETE" => Ok(Call::DeleteNamespace(namespace)),
             _ => Err(NoCall::MethodNotAllowed("GET, HEAD, PUT, DELETE")),
         },
+        Some("history") => {
+            only(method, &Method::GET, "GET, HEAD").map(|()| Call::NamespaceHistory(namespace))
+        }
         Some("counters:batchAdd") => post(method).map(|()| Call::BatchAdd(namespace)),
         Some("events:lookup") => post(method).map(|()| Call::Lookup(namespace)),
         Some(rest) => match rest.strip_prefix("counters/") {
@@ -189,6 +197,12 @@ mod tests {
             ),
             (
                 "GET",
+                "/v1/namespaces/a/history",
+                Call::NamespaceHistory("a".into()),
+            ),
+            ("GET", "/v1/schemas/namespace", Call::NamespaceSchema),
+            (
+                "GET",
                 "/v1/namespaces/a/counters/b",
                 Call::Get(counter("a", "b")),
             ),
@@ -262,6 +276,7 @@ mod tests {
         ));
         for (method, path, allow) in [
             (Method::POST, "/metrics", "GET, HEAD"),
+            (Method::PUT, "/v1/namespaces/a/history", "GET, HEAD"),
             (Method::POST, "/v1/namespaces/a", "GET, HEAD, PUT, DELETE"),
             (
                 Method::PUT,
