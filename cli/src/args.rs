@@ -4,11 +4,13 @@ use crate::{
     args_cluster::{self, AdminCommand, ConfigCommand, GatewayArgs, RoleArgs},
     commands::exit,
 };
-pub(crate) use crate::{args_import::ImportArgs, demo::DemoArgs, serve::ServeArgs};
+pub(crate) use crate::{
+    args_import::ImportArgs, args_namespace::NamespaceCommand, demo::DemoArgs, serve::ServeArgs,
+};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp;
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 /// Counts events exactly: a server, and the client verbs for it.
 #[derive(Debug, Parser)]
@@ -49,7 +51,7 @@ pub(crate) enum Command {
     /// Add every row of a CSV or NDJSON file, each exactly once, also when interrupted.
     #[command(after_long_help = exit::help(crate::args_import::EXAMPLES))]
     Import(ImportArgs),
-    /// Declare, show and delete namespaces.
+    /// Declare, compare, show and delete namespaces.
     #[command(subcommand)]
     Namespace(NamespaceCommand),
     /// Answer calls, on Kafka, Cassandra and Redis; any number of these share the work.
@@ -94,17 +96,6 @@ by default) is refused as late. To try again, give the same token and the same t
 const GET: &str = "  quipu get page_views
   quipu get page_views --json";
 const CLEAR: &str = "  quipu clear page_views";
-const APPLY: &str = "  echo '{\"namespace\": \"web\"}' | quipu namespace apply -f -
-  quipu namespace apply -f web.json
-
-A document; all but the name may be left out, and these are the defaults:
-  {
-    \"namespace\": \"web\",
-    \"type\": \"EVENTUALLY_CONSISTENT\",
-    \"accept_limit\": \"5s\",
-    \"max_future\": \"5s\"
-  }";
-
 /// Where the server is and how to talk about it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArgs {
@@ -187,45 +178,10 @@ pub(crate) struct ClearArgs {
     pub(crate) server: ServerArgs,
 }
 
-/// `quipu namespace ...`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum NamespaceCommand {
-    /// Create or change a namespace from its JSON document.
-    #[command(after_long_help = exit::help(APPLY))]
-    Apply {
-        /// The document; `-` reads standard input.
-        #[arg(short, long, value_name = "FILE")]
-        file: PathBuf,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// List all namespaces.
-    #[command(after_long_help = exit::help("  quipu namespace list --json"))]
-    List {
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// Show one namespace's document.
-    #[command(after_long_help = exit::help("  quipu namespace show web"))]
-    Show {
-        /// The namespace.
-        name: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// Delete a namespace with all its counters. Made again, it starts at zero.
-    #[command(after_long_help = exit::help("  quipu namespace delete web"))]
-    Delete {
-        /// The namespace.
-        name: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args_namespace::APPLY;
     use clap::CommandFactory;
     use quipu_schemas::namespace::NamespaceDocument;
 

@@ -267,7 +267,12 @@ fn namespaces_are_applied_listed_and_deleted_over_http() {
             503,
             r#"{"error": {"code": "UNAVAILABLE", "message": "not yet"}}"#,
         ),
-        (200, r#"{"namespace": "web-1", "version": "1"}"#),
+        (
+            404,
+            r#"{"error": {"code": "NOT_FOUND", "message": "none",
+                "details": [{"reason": "UNKNOWN_NAMESPACE"}]}}"#,
+        ),
+        (200, r#"{"namespace": "web-1"}"#),
         (
             200,
             r#"{"namespaces": [{"namespace": "a"}, {"namespace": "web-1"}]}"#,
@@ -286,6 +291,7 @@ fn namespaces_are_applied_listed_and_deleted_over_http() {
     };
     let (code, text) = run(&["apply", "-f", file.to_str().unwrap()]);
     assert_eq!(code, 0, "{text}");
+    assert!(text.contains("web-1 created"), "{text}");
     assert!(run(&["list"]).1.ends_with("a\nweb-1\n"));
     assert_eq!(run(&["delete", "web-1"]).0, 0);
     let (code, text) = run(&["show", "web-1"]);
@@ -293,10 +299,14 @@ fn namespaces_are_applied_listed_and_deleted_over_http() {
     assert!(text.contains("no such namespace"));
     let asked = scripted.asked.lock().unwrap();
     assert!(
-        asked[1].starts_with("PUT /v1/namespaces/web%2D1 "),
+        asked[1].starts_with("GET /v1/namespaces/web%2D1 "),
         "{asked:?}"
     );
-    assert!(asked[1].ends_with(document), "{asked:?}");
+    assert!(
+        asked[2].starts_with("PUT /v1/namespaces/web%2D1 "),
+        "{asked:?}"
+    );
+    assert!(asked[2].contains(r#""accept_limit":"10s""#), "{asked:?}");
 }
 
 #[test]

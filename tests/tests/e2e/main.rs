@@ -14,6 +14,7 @@ mod http;
 mod import;
 mod judge;
 mod ledger;
+mod namespaces;
 mod observed;
 mod policy;
 mod process;
