@@ -50,6 +50,7 @@ impl RedisBestEffort {
         let replicas = settings.replicas.iter().map(|address| {
             let replica = RedisSettings {
                 address: address.clone(),
+                replicas: Vec::new(),
                 ..settings.clone()
             };
             connect(&replica, "best-effort counters cannot be cleared")

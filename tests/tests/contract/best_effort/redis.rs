@@ -1,6 +1,6 @@
 //! The same on a real Redis, and on some of the test's own that fail.
 
-use super::{TTL, add};
+use super::add;
 use crate::{
     cache::redis::OwnRedis,
     fixtures::{
@@ -138,7 +138,7 @@ async fn a_redis_that_hangs_or_is_gone_costs_an_add_no_more_than_its_time() {
     let answers = tokio::time::timeout(Duration::from_millis(1_500), all).await;
     assert!(answers.expect("in time").iter().all(unavailable));
     redis.kill();
-    let gone = counters.add(&counter("a"), 1, TTL);
+    let gone = add(&*counters, "a", 1);
     let gone = tokio::time::timeout(Duration::from_millis(600), gone).await;
     assert!(unavailable(&gone.expect("in time")));
 }
