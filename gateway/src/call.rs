@@ -80,15 +80,26 @@ pub struct Count {
     pub complete_through: Option<Micros>,
 }
 
-/// Checks how many items a batch has.
-pub(crate) fn check_batch_size(items: usize) -> Result<(), Failure> {
+/// The answer to an add with its count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedCount {
+    /// What became of the add.
+    pub applied: Applied,
+    /// The count.
+    pub count: Count,
+    /// Whether the add is known to be in the count. If not, it will be in a later one.
+    pub includes_add: bool,
+}
+
+/// Checks how many items a batch has, in the field that holds them.
+pub(crate) fn check_batch_size(field: &str, items: usize) -> Result<(), Failure> {
     if items <= MAX_BATCH_ITEMS {
         return Ok(());
     }
     let message = format!(
         "a batch may have at most {MAX_BATCH_ITEMS} items, but this one has {items}: split it"
     );
-    Err(Failure::invalid(reason::TOO_MANY_ITEMS, message).at("items"))
+    Err(Failure::invalid(reason::TOO_MANY_ITEMS, message).at(field))
 }
 
 /// Checks a token and an item key.

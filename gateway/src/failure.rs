@@ -48,10 +48,26 @@ pub mod reason {
     pub const STORAGE_UNAVAILABLE: &str = "STORAGE_UNAVAILABLE";
     /// The log or a store holds what it never should: an operator must look.
     pub const STORAGE_DAMAGED: &str = "STORAGE_DAMAGED";
+    /// The server asks for an API key, and the call has none.
+    pub const API_KEY_MISSING: &str = "API_KEY_MISSING";
+    /// The API key is none of this server's.
+    pub const API_KEY_INVALID: &str = "API_KEY_INVALID";
+    /// The API key has ended.
+    pub const API_KEY_EXPIRED: &str = "API_KEY_EXPIRED";
+    /// The API key is not for this namespace, or not for this call.
+    pub const NOT_ALLOWED: &str = "NOT_ALLOWED";
+    /// The namespace's quota is used up for now.
+    pub const QUOTA_EXCEEDED: &str = "QUOTA_EXCEEDED";
     /// The namespace is `BEST_EFFORT`: it keeps no events to look up.
     pub const KEEPS_NO_EVENTS: &str = "KEEPS_NO_EVENTS";
     /// A `BEST_EFFORT` mutation may or may not have been applied: it must not be retried blindly.
     pub const NOT_IDEMPOTENT: &str = "NOT_IDEMPOTENT";
+    /// An accurate read would have to scan more than it may: the message names the bound.
+    pub const SCAN_LIMIT: &str = "SCAN_LIMIT";
+    /// No count can be complete through that time by the call's deadline.
+    pub const FRESHNESS_OUT_OF_REACH: &str = "FRESHNESS_OUT_OF_REACH";
+    /// The count was not complete through the time asked for by the call's deadline.
+    pub const NOT_FRESH: &str = "NOT_FRESH";
     /// The server has too many requests in flight: retry with the same token.
     pub const OVERLOADED: &str = "OVERLOADED";
     /// The request took too long; it may have been applied: retry with the same token.
@@ -80,6 +96,8 @@ pub struct Failure {
     pub field: Option<String>,
     /// When to try again.
     pub retry_after: Option<Duration>,
+    /// The quota that is used up, as the subject of a google.rpc.QuotaFailure.
+    pub exhausted: Option<String>,
 }
 
 impl Failure {
@@ -91,6 +109,7 @@ impl Failure {
             message: message.into(),
             field: None,
             retry_after: None,
+            exhausted: None,
         }
     }
 

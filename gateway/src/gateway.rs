@@ -1,9 +1,11 @@
 //! The gateway's state, and what every call begins with.
 
 use crate::{
+    accurate::ScanBounds,
     failure::Failure,
     machine::{self, Moment, NoNamespace},
     metrics::Meters,
+    quota::Quotas,
     signals::{self, Signals},
 };
 use quipu_adapters::{
@@ -12,8 +14,10 @@ use quipu_adapters::{
     watermarks::WatermarkBoard,
 };
 use quipu_core::{
-    name::Namespace,
+    event::CounterKey,
+    name::{CounterName, Namespace},
     policy::{Incarnation, PolicyBook},
+    quota::Quota,
     time::Micros,
 };
 use quipu_schemas::timestamp::to_rfc3339;
@@ -43,6 +47,8 @@ pub struct Settings {
     /// How far a record's effective time may be after its append time, at most (R7). Zero for a
     /// log that returns the effective time itself.
     pub append_guard: Duration,
+    /// How much one accurate read may scan.
+    pub scan: ScanBounds,
 }
 
 /// Answers calls. Shared by all transports.
@@ -53,6 +59,7 @@ pub struct Gateway<L, E, R, C, P> {
     pub(crate) settings: Settings,
     pub(crate) signals: Signals,
     pub(crate) meters: Meters,
+    pub(crate) quotas: Quotas,
     policies: watch::Receiver<Arc<PolicyBook>>,
 }
 
@@ -64,6 +71,7 @@ pub(crate) struct View {
     pub(crate) coalesce: Duration,
     /// How long a counter lives after its last add, where nothing but a cache keeps it.
     pub(crate) counter_ttl: Duration,
+    pub(crate) quota: Quota,
     pub(crate) moment: Moment,
 }
 
@@ -71,6 +79,14 @@ impl View {
     /// How far the namespace was closed when the call began.
     pub(crate) fn closed(&self) -> Micros {
         machine::closed(&self.life, self.moment)
+    }
+
+    /// A counter of the namespace, in the terms of storage.
+    pub(crate) fn counter(&self, name: &str) -> Result<CounterKey, Failure> {
+        Ok(CounterKey {
+            namespace: self.life.id(),
+            name: CounterName::new(name)?,
+        })
     }
 }
 
@@ -98,6 +114,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                 settings,
                 signals,
                 meters,
+                quotas: Quotas::default(),
                 policies,
             },
             publish,
@@ -140,6 +157,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             life: life.clone(),
             coalesce: history.rollup().coalesce,
             counter_ttl: history.counter_ttl(),
+            quota: history.quota(),
             namespace,
             moment,
         })

@@ -15,6 +15,8 @@ pub(crate) enum Method {
     Get,
     Clear,
     BatchAdd,
+    BatchGet,
+    ListCounters,
     Lookup,
     ApplyNamespace,
     ShowNamespace,
@@ -23,7 +25,7 @@ pub(crate) enum Method {
     ListNamespaces,
 }
 
-const METHODS: usize = Method::ListNamespaces as usize + 1;
+pub(crate) const METHODS: usize = Method::ListNamespaces as usize + 1;
 const CODES: usize = Code::Unauthenticated as usize + 1;
 
 impl Method {
@@ -34,6 +36,8 @@ impl Method {
             Self::Get => "get",
             Self::Clear => "clear",
             Self::BatchAdd => "batch_add",
+            Self::BatchGet => "batch_get",
+            Self::ListCounters => "list_counters",
             Self::Lookup => "lookup",
             Self::ApplyNamespace => "apply_namespace",
             Self::ShowNamespace => "show_namespace",

@@ -1,7 +1,7 @@
 //! Adds and clears: check, append or look up, answer.
 
 use crate::{
-    call::{self, Applied, Count, EventToken, MutationRequest, Status, TokenRequest},
+    call::{self, Applied, EventToken, MutationRequest, Status, TokenRequest},
     failure::Failure,
     gateway::{Gateway, View},
     machine::{self, AfterAppend, AfterLookup, Precheck},
@@ -45,44 +45,34 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: MutationRequest<'_>,
     ) -> Result<Applied, Failure> {
         let view = self.view(namespace)?;
+        let charged = self.charge(&view, request.counter_name);
+        charged.inspect_err(count_refused)?;
         if let Some(counters) = self.best_effort(&view) {
             return counters.mutate(request).await.inspect_err(count_refused);
         }
-        let prepared = prepare(&view, request).inspect_err(count_refused)?;
+        let (applied, _) = self.mutate_one(&view, request).await?;
+        Ok(applied)
+    }
+
+    /// The same, of a call that has begun, with the event that it made.
+    pub(crate) async fn mutate_one(
+        &self,
+        view: &View,
+        request: MutationRequest<'_>,
+    ) -> Result<(Applied, CheckedEvent), Failure> {
+        let prepared = prepare(view, request).inspect_err(count_refused)?;
         let event = prepared.event.clone();
-        let mut results = self.mutate_all(&view, vec![Ok(prepared)]).await;
+        let mut results = self.mutate_all(view, vec![Ok(prepared)]).await;
         let applied = results.pop().expect("one mutation has one result")?;
         if event.mutation == Mutation::Clear && applied.status == Status::Accepted {
             let counter = CounterKey {
                 namespace: view.life.id(),
-                name: event.counter,
+                name: event.counter.clone(),
             };
-            self.signals
-                .written(event.namespace, counter, event.key.event_time);
+            let (namespace, at) = (event.namespace.clone(), event.key.event_time);
+            self.signals.written(namespace, counter, at);
         }
-        Ok(applied)
-    }
-
-    /// Adds a delta, then reads what [`Self::get`] would.
-    pub async fn add_and_get(
-        &self,
-        namespace: &str,
-        request: MutationRequest<'_>,
-    ) -> Result<(Applied, Count), Failure> {
-        if let Some(counters) = self.best_effort(&self.view(namespace)?) {
-            let added = counters.mutate_and_get(request).await;
-            return added.inspect_err(count_refused);
-        }
-        let applied = self.mutate(namespace, request).await?;
-        match self.get(namespace, request.counter_name).await {
-            Ok(count) => Ok((applied, count)),
-            Err(mut failure) => {
-                failure
-                    .message
-                    .insert_str(0, "the delta was taken, but the count not read: ");
-                Err(failure)
-            }
-        }
+        Ok((applied, event))
     }
 
     /// Mutates up to 1,000 counters with one append. Each item has a result of its own, in the
@@ -93,7 +83,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         items: Vec<Result<MutationRequest<'_>, Failure>>,
     ) -> Result<Vec<Result<Applied, Failure>>, Failure> {
         let view = self.view(namespace)?;
-        call::check_batch_size(items.len())?;
+        call::check_batch_size("items", items.len())?;
+        let charged = self.charge_batch(&view, items);
+        let items = charged.inspect_err(count_refused)?;
         if let Some(counters) = self.best_effort(&view) {
             return Ok(counters.batch_add(items).await);
         }

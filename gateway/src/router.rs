@@ -2,6 +2,7 @@
 
 use crate::{
     Gateway,
+    auth::Guarded,
     call::MAX_BODY_BYTES,
     grpc::{CounterService, Probe},
 };
@@ -25,7 +26,8 @@ pub struct Probes {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// Every call, on one router, so that any listener answers both HTTP and gRPC.
+/// Every call, on one router, so that any listener answers both HTTP and gRPC. It answers nobody
+/// until [`crate::authenticated`] says who calls.
 ///
 /// # Panics
 /// When the compiled descriptors are no descriptors.
@@ -37,7 +39,7 @@ where
     C: Cache,
     P: ControlPlane,
 {
-    let counter = CounterServer::new(CounterService(Arc::clone(&gateway)))
+    let counter = CounterServer::new(Guarded(CounterService(Arc::clone(&gateway))))
         .max_decoding_message_size(MAX_BODY_BYTES);
     let ready = (Arc::clone(&gateway), Arc::clone(&probes.ready));
     let health = Probe(Arc::new(move || {

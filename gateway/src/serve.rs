@@ -1,11 +1,14 @@
 //! Serves a router on a listener, with a limit on everything that a client could use up.
 
 use crate::{
+    auth::Peer,
+    deadline::{Deadline, grpc_timeout},
     failure::Failure,
     grpc,
     http::render,
     names,
     router::{grpc_response, is_grpc},
+    tls::{self, Transport},
 };
 use ::metrics::{counter, gauge};
 use axum::{Router, body::Body, http::Response};
@@ -14,13 +17,15 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -33,6 +38,8 @@ pub struct Limits {
     pub requests: usize,
     /// How long a connection may take to send a request's headers, or be idle.
     pub headers: Duration,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
     /// How long a request may take, from its headers until its answer.
     pub request: Duration,
     /// How long requests in flight may take to finish after the shutdown began.
@@ -45,6 +52,7 @@ impl Default for Limits {
             connections: 1_024,
             requests: 4_096,
             headers: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
             request: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
@@ -63,16 +71,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What the connections of one listener share.
 struct Shared {
     router: Router,
+    transport: Transport,
     limits: Limits,
     requests: Semaphore,
     closing: CancellationToken,
 }
 
-/// Serves HTTP/1.1 and HTTP/2 (with prior knowledge) until `shutdown` resolves, then takes no
-/// more connections, lets requests in flight finish, and cuts off what takes longer than
-/// [`Limits::drain`].
+/// Serves HTTP/1.1 and HTTP/2 (over TLS as ALPN says, otherwise with prior knowledge) until
+/// `shutdown` resolves, then takes no more connections, lets requests in flight finish, and cuts
+/// off what takes longer than [`Limits::drain`].
 pub async fn serve(
     listener: TcpListener,
+    transport: Transport,
     router: Router,
     limits: Limits,
     shutdown: impl Future<Output = ()> + Send,
@@ -80,6 +90,7 @@ pub async fn serve(
     tracing::debug!(address = %listener.local_addr()?, "listening");
     let shared = Arc::new(Shared {
         router,
+        transport,
         limits,
         requests: Semaphore::new(limits.requests),
         closing: CancellationToken::new(),
@@ -95,7 +106,7 @@ pub async fn serve(
                 permit.expect("the semaphore is never closed"),
             )
         };
-        let (stream, permit) = tokio::select! {
+        let ((stream, peer), permit) = tokio::select! {
             next = next => next,
             () = &mut shutdown => break,
         };
@@ -103,7 +114,7 @@ pub async fn serve(
         let shared = Arc::clone(&shared);
         connections.spawn(async move {
             gauge!(names::CONNECTIONS).increment(1);
-            connection(stream, &shared).await;
+            connection(stream, peer, &shared).await;
             gauge!(names::CONNECTIONS).decrement(1);
             drop(permit);
         });
@@ -122,10 +133,10 @@ pub async fn serve(
     Ok(())
 }
 
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection was not accepted");
                 sleep(ACCEPT_PAUSE).await;
@@ -134,16 +145,48 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn connection(stream: TcpStream, shared: &Arc<Shared>) {
+async fn connection(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
     // Answers are small and whole: waiting for more to send only adds latency.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was not set");
     }
-    let wait = timeout(shared.limits.headers, speaks_http2(&stream));
-    let http2 = tokio::select! {
-        speaks = wait => match speaks { Ok(Ok(http2)) => http2, Ok(Err(_)) | Err(_) => return },
-        () = shared.closing.cancelled() => return,
-    };
+    let peer = Peer(peer.ip());
+    match &shared.transport {
+        Transport::Plain => {
+            let wait = timeout(shared.limits.headers, speaks_http2(&stream));
+            let speaks = tokio::select! {
+                speaks = wait => speaks,
+                () = shared.closing.cancelled() => return,
+            };
+            if let Ok(Ok(http2)) = speaks {
+                converse(stream, http2, peer, shared).await;
+            }
+        }
+        Transport::Tls(config) => {
+            // The certificate of this moment, for as long as the connection lives.
+            let acceptor = TlsAcceptor::from(config.get());
+            let wait = timeout(shared.limits.handshake, acceptor.accept(stream));
+            let shaken = tokio::select! {
+                shaken = wait => shaken,
+                () = shared.closing.cancelled() => return,
+            };
+            let Ok(Ok(stream)) = shaken else {
+                counter!(names::HANDSHAKES_FAILED).increment(1);
+                return;
+            };
+            let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+            converse(stream, http2, peer, shared).await;
+        }
+    }
+}
+
+/// Answers requests until either side ends the connection.
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    http2: bool,
+    peer: Peer,
+    shared: &Arc<Shared>,
+) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -160,8 +203,9 @@ async fn connection(stream: TcpStream, shared: &Arc<Shared>) {
     } else {
         builder.http1_only()
     };
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
         let shared = Arc::clone(shared);
+        request.extensions_mut().insert(peer);
         async move { Ok::<_, Infallible>(respond(&shared, request).await) }
     });
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -196,7 +240,7 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-async fn respond(shared: &Shared, request: hyper::Request<Incoming>) -> Response<Body> {
+async fn respond(shared: &Shared, mut request: hyper::Request<Incoming>) -> Response<Body> {
     let grpc = is_grpc(request.headers());
     let failure = match shared.requests.try_acquire() {
         Err(_) => {
@@ -204,7 +248,9 @@ async fn respond(shared: &Shared, request: hyper::Request<Incoming>) -> Response
             Failure::overloaded()
         }
         Ok(_permit) => {
-            let limit = shared.limits.request;
+            let asked = grpc_timeout(request.headers()).filter(|_| grpc);
+            let limit = asked.unwrap_or(Duration::MAX).min(shared.limits.request);
+            request.extensions_mut().insert(Deadline::within(limit));
             match timeout(limit, shared.router.clone().oneshot(request)).await {
                 Ok(Ok(response)) => return response,
                 Ok(Err(never)) => match never {},

@@ -53,8 +53,13 @@ impl Signals {
         self.send(namespace, counter, Some(at));
     }
 
-    /// Signals a counter whose checkpoint is stale, at most once a second.
-    pub(crate) fn stale(&self, namespace: Namespace, counter: CounterKey, steady: Duration) {
+    /// Signals a counter whose checkpoint is stale, at most once a second. Says whether it did.
+    pub(crate) fn stale(
+        &self,
+        namespace: Namespace,
+        counter: CounterKey,
+        steady: Duration,
+    ) -> bool {
         let now = u64::try_from(steady.as_millis())
             .unwrap_or(u64::MAX)
             .saturating_add(1);
@@ -66,19 +71,20 @@ impl Signals {
         };
         let before = last.load(Relaxed);
         let due = before == 0 || now.saturating_sub(before) >= MILLIS_BETWEEN;
-        if due && last.compare_exchange(before, now, Relaxed, Relaxed).is_ok() {
-            self.send(namespace, counter, None);
-        }
+        due && last.compare_exchange(before, now, Relaxed, Relaxed).is_ok()
+            && self.send(namespace, counter, None)
     }
 
-    fn send(&self, namespace: Namespace, counter: CounterKey, last_write: Option<Micros>) {
+    fn send(&self, namespace: Namespace, counter: CounterKey, last_write: Option<Micros>) -> bool {
         let signal = CheckedSignal {
             counter,
             last_write,
         };
-        if self.queue.try_send(Queued { namespace, signal }).is_err() {
+        let is_queued = self.queue.try_send(Queued { namespace, signal }).is_ok();
+        if !is_queued {
             counter!(names::SIGNALS_DROPPED).increment(1);
         }
+        is_queued
     }
 }
 

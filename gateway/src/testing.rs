@@ -3,7 +3,7 @@
 
 pub(crate) mod best_effort;
 
-use crate::{Gateway, Ports, Probes, Settings, router};
+use crate::{Access, Gateway, Ports, Probes, Settings, authenticated, router};
 use axum::Router;
 use best_effort::Breakable;
 use quipu_adapters::{
@@ -113,11 +113,15 @@ impl World {
     }
 
     pub(crate) fn router(&self) -> Router {
+        self.router_for(Access::Anyone)
+    }
+
+    pub(crate) fn router_for(&self, access: Access) -> Router {
         let probes = Probes {
             ready: Arc::new(|| Ok(())),
             metrics: Arc::new(|| "quipu_up 1\n".to_owned()),
         };
-        router(self.gateway(), probes)
+        authenticated(router(self.gateway(), probes), access)
     }
 
     /// Lets time pass on the clock, and the watermark follow it.

@@ -10,16 +10,20 @@ use super::{
 };
 use crate::{
     commands::exit::{Exit, Failed},
-    process::{ProcessError, metrics, readiness::Readiness, stop_signal, threads::Threads},
+    process::{
+        ProcessError, metrics, readiness::Readiness, security::Security, stop_signal,
+        threads::Threads,
+    },
 };
 use axum::Router;
 use quipu_adapters::{
+    clock::Clock,
     config::{Config, GatewaySection},
     metered::{MeteredBestEffort, MeteredCache, MeteredEvents, MeteredRollups},
     ports::ControlPlane,
     redis::RedisBestEffort,
 };
-use quipu_gateway::{Gateway, Limits, Ports, Probes, Settings};
+use quipu_gateway::{Gateway, Limits, Ports, Probes, ScanBounds, Settings};
 use std::{pin::pin, sync::Arc};
 
 /// Runs the role until it is asked to stop.
@@ -28,13 +32,19 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let metrics = metrics::install()?;
     let http = serving::take(&config.gateway.http, "http").await?;
     let grpc = serving::take(&config.gateway.grpc, "grpc").await?;
+    let clock = Clock::system();
+    let addresses = [http.address, grpc.address];
+    let security = Security::open(&config.auth, &config.tls, &addresses, &clock)?;
+    let scheme = security.transport.scheme();
     let text = format!(
-        "quipu gateway serves http://{} (HTTP/JSON) and http://{} (gRPC)",
+        "quipu gateway serves {scheme}://{} (HTTP/JSON) and {scheme}://{} (gRPC)",
         http.address, grpc.address
     );
     let later = Later::default();
     let router = later.router(Arc::clone(&metrics));
-    let serving = Serving::start(vec![http, grpc], &router, limits(&config.gateway));
+    let router = quipu_gateway::authenticated(router, security.access.clone());
+    let limits = limits(&config.gateway);
+    let serving = Serving::start(vec![http, grpc], &security.transport, &router, limits);
     let cluster = tokio::select! {
         cluster = Cluster::join_patiently(&config) => cluster?,
         () = &mut stop => return Ok(Exit::Done),
@@ -52,7 +62,10 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let mut roles = Threads::new(readiness.clone());
     let ready = readiness.clone();
     let probes = Probes {
-        ready: Arc::new(move || ready.check().and_then(|()| dependencies.check())),
+        ready: Arc::new(move || {
+            let own = ready.check().and_then(|()| security.check());
+            own.and_then(|()| dependencies.check())
+        }),
         metrics,
     };
     later.answer_with(calls(&cluster, &config, probes, &mut roles)?);
@@ -83,6 +96,10 @@ pub(super) fn calls(
     };
     let settings = Settings {
         append_guard: config.gateway.append_guard,
+        scan: ScanBounds {
+            partitions: config.gateway.max_scan_partitions,
+            events: config.gateway.max_scan_events,
+        },
     };
     let (gateway, signals) = Gateway::new(ports, board, cluster.clock.clone(), settings);
     tokio::spawn(signals);

@@ -3,21 +3,22 @@
 mod roles;
 
 use crate::{
-    commands::exit::Exit,
+    commands::exit::{Exit, Failed},
     process::{
         ProcessError, listen, metrics,
         readiness::Readiness,
+        security::{Security, SecurityArgs},
         slices, stop_signal,
         threads::{Threads, until},
     },
 };
-use clap::Args;
+use clap::{Args, value_parser};
 use quipu_adapters::{
     clock::Clock,
     embedded::{Embedded, EmbeddedBestEffort, EmbeddedSettings},
     metered::{MeteredBestEffort, MeteredCache, MeteredEvents, MeteredRollups},
 };
-use quipu_gateway::{Gateway, Limits, Probes};
+use quipu_gateway::{Gateway, Limits, Probes, ScanBounds};
 use std::{
     future,
     io::{self, Write},
@@ -52,6 +53,40 @@ pub(crate) struct ServeArgs {
         value_parser = listen::address
     )]
     grpc: SocketAddr,
+    #[command(flatten)]
+    scan: ScanArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// How much one read of a counter in an `ACCURATE` namespace may scan.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ScanArgs {
+    /// Partitions of events that one read of an ACCURATE counter may scan
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = ScanBounds::default().partitions,
+        value_parser = value_parser!(u64).range(1..)
+    )]
+    max_scan_partitions: u64,
+    /// Events that one read of an ACCURATE counter may scan
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = ScanBounds::default().events,
+        value_parser = value_parser!(u64).range(1..)
+    )]
+    max_scan_events: u64,
+}
+
+impl From<ScanArgs> for ScanBounds {
+    fn from(args: ScanArgs) -> Self {
+        Self {
+            partitions: args.max_scan_partitions,
+            events: args.max_scan_events,
+        }
+    }
 }
 
 /// Calls under way get this long to end, then ingest and rollups get what they need (at most 5 s).
@@ -70,17 +105,22 @@ pub(crate) struct Server {
 }
 
 /// Serves until SIGTERM or SIGINT, or until a role fails.
-pub(crate) async fn run(args: &ServeArgs) -> Result<Exit, ProcessError> {
+pub(crate) async fn run(args: &ServeArgs) -> Result<Exit, Failed> {
+    let (auth, tls) = args.security.sections()?;
+    let clock = Clock::system();
+    let security = Security::open(&auth, &tls, &[args.http, args.grpc], &clock)?;
     let stop = stop_signal()?;
-    let mut server = Server::start(&args.data, args.http, args.grpc).await?;
-    server.announce(&args.data);
+    let scheme = security.transport.scheme();
+    let scan = args.scan.into();
+    let mut server = Server::start(&args.data, args.http, args.grpc, scan, security).await?;
+    server.announce(&args.data, scheme);
     let failure = tokio::select! {
         failure = server.roles.failed() => Some(failure),
         () = stop => None,
     };
     tracing::info!("stopping");
     server.stop().await?;
-    failure.map_or(Ok(Exit::Done), Err)
+    failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
 }
 
 impl Server {
@@ -89,6 +129,8 @@ impl Server {
         data: &Path,
         http: SocketAddr,
         grpc: SocketAddr,
+        scan: ScanBounds,
+        security: Security,
     ) -> Result<Self, ProcessError> {
         let clock = Clock::system();
         let metrics = metrics::install()?;
@@ -113,15 +155,19 @@ impl Server {
             ))),
             control: node.control(),
         };
-        let settings = quipu_gateway::Settings::default();
+        let settings = quipu_gateway::Settings {
+            scan,
+            ..quipu_gateway::Settings::default()
+        };
         let (gateway, signals) = Gateway::new(ports, node.watermarks(), clock, settings);
         tokio::spawn(signals);
-        let ready = readiness.clone();
+        let (ready, files) = (readiness.clone(), security.clone());
         let probes = Probes {
-            ready: Arc::new(move || ready.check()),
+            ready: Arc::new(move || ready.check().and_then(|()| files.check())),
             metrics,
         };
         let router = quipu_gateway::router(Arc::new(gateway), probes);
+        let router = quipu_gateway::authenticated(router, security.access);
         let (stop_calls, stopped) = watch::channel(false);
         let listeners = [http_listener, grpc_listener].map(|listener| {
             let shutdown = until(stopped.clone());
@@ -131,6 +177,7 @@ impl Server {
             };
             tokio::spawn(quipu_gateway::serve(
                 listener,
+                security.transport.clone(),
                 router.clone(),
                 limits,
                 shutdown,
@@ -149,12 +196,12 @@ impl Server {
         })
     }
 
-    fn announce(&self, data: &Path) {
+    fn announce(&self, data: &Path, scheme: &str) {
         let mut out = io::stdout().lock();
         // Whoever closed standard output does not want to read this.
         let _ = writeln!(
             out,
-            "quipu serves {} on http://{} (HTTP/JSON) and http://{} (gRPC)",
+            "quipu serves {} on {scheme}://{} (HTTP/JSON) and {scheme}://{} (gRPC)",
             data.display(),
             self.http,
             self.grpc

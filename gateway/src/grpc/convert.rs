@@ -2,11 +2,14 @@
 
 use super::status::item_status;
 use crate::{
-    call::{Applied, EventToken, MutationRequest, Status, TokenRequest},
+    call::{Applied, Count, EventToken, MutationRequest, Status, TokenRequest},
     failure::{Failure, reason},
     read::EventOutcome,
 };
-use quipu_core::event::{Mutation, StoredEvent};
+use quipu_core::{
+    event::{Mutation, StoredEvent},
+    time::Micros,
+};
 use quipu_schemas::{timestamp, v1};
 
 const GENERATION_TIME: &str = "idempotency_token.generation_time";
@@ -88,6 +91,32 @@ pub(super) fn result(result: Result<Applied, Failure>) -> v1::BatchAddResult {
             error: Some(item_status(&failure)),
             idempotency_token: None,
             idempotent: None,
+        },
+    }
+}
+
+/// The time that a read waits for.
+pub(super) fn min_freshness(
+    time: Option<&prost_types::Timestamp>,
+) -> Result<Option<Micros>, Failure> {
+    let time = time.map(timestamp::from_proto).transpose();
+    time.map_err(|error| {
+        let message = format!("min_freshness: {error}");
+        Failure::invalid(reason::INVALID_FIELD, message).at("min_freshness")
+    })
+}
+
+pub(super) fn count_result(result: Result<Count, Failure>) -> v1::BatchGetResult {
+    match result {
+        Ok(count) => v1::BatchGetResult {
+            count: count.count,
+            complete_through: count.complete_through.map(timestamp::to_proto),
+            approximate: count.complete_through.is_none(),
+            error: None,
+        },
+        Err(failure) => v1::BatchGetResult {
+            error: Some(item_status(&failure)),
+            ..v1::BatchGetResult::default()
         },
     }
 }

@@ -1,11 +1,15 @@
 //! The service `quipu.v1.Counter`.
 
 use super::{
-    convert::{idempotent, item, made_token, mutation, mutation_status, outcome, result, token},
+    convert::{
+        count_result, idempotent, item, made_token, min_freshness, mutation, mutation_status, outcome,
+        result, token,
+    },
     status::status,
 };
 use crate::{
     Gateway,
+    deadline::Deadline,
     failure::{Failure, reason},
     metrics::Method,
 };
@@ -15,8 +19,9 @@ use quipu_schemas::{
     timestamp::to_proto,
     v1::{
         AddAndGetCountRequest, AddAndGetCountResponse, AddCountRequest, AddCountResponse,
-        BatchAddCountRequest, BatchAddCountResponse, ClearCountRequest, ClearCountResponse,
-        GetCountRequest, GetCountResponse, LookupEventRequest, LookupEventResponse,
+        BatchAddCountRequest, BatchAddCountResponse, BatchGetCountRequest, BatchGetCountResponse,
+        ClearCountRequest, ClearCountResponse, GetCountRequest, GetCountResponse,
+        ListCountersRequest, ListCountersResponse, LookupEventRequest, LookupEventResponse,
         counter_server::Counter,
     },
 };
@@ -78,6 +83,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         &self,
         request: Request<AddAndGetCountRequest>,
     ) -> Result<Response<AddAndGetCountResponse>, Status> {
+        let deadline = Deadline::of(request.extensions());
         let r = request.into_inner();
         self.measure(Method::AddAndGet, async {
             let add = Mutation::Add(r.delta);
@@ -87,7 +93,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
                 r.idempotency_token.as_ref(),
                 &r.item_key,
             )?;
-            let (applied, count) = self.0.add_and_get(&r.namespace, add).await?;
+            let added = self.0.add_and_get(&r.namespace, add, deadline).await?;
+            let (applied, count) = (added.applied, added.count);
             Ok(AddAndGetCountResponse {
                 status: mutation_status(applied.status),
                 idempotent: idempotent(applied.status),
@@ -95,6 +102,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
                 approximate: count.complete_through.is_none(),
                 complete_through: count.complete_through.map(to_proto),
                 idempotency_token: made_token(applied.made_token),
+                includes_add: Some(added.includes_add),
             })
         })
         .await
@@ -104,9 +112,14 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         &self,
         request: Request<GetCountRequest>,
     ) -> Result<Response<GetCountResponse>, Status> {
+        let deadline = Deadline::of(request.extensions());
         let r = request.into_inner();
         self.measure(Method::Get, async {
-            let count = self.0.get(&r.namespace, &r.counter_name).await?;
+            let (ns, name) = (&r.namespace, &r.counter_name);
+            let count = match min_freshness(r.min_freshness.as_ref())? {
+                None => self.0.get(ns, name).await?,
+                Some(min) => self.0.get_at_least(ns, name, min, deadline).await?,
+            };
             Ok(GetCountResponse {
                 count: count.count,
                 approximate: count.complete_through.is_none(),
@@ -144,6 +157,37 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
             let results = self.0.batch_add(&r.namespace, items).await?;
             Ok(BatchAddCountResponse {
                 results: results.into_iter().map(result).collect(),
+            })
+        })
+        .await
+    }
+
+    async fn batch_get_count(
+        &self,
+        request: Request<BatchGetCountRequest>,
+    ) -> Result<Response<BatchGetCountResponse>, Status> {
+        let r = request.into_inner();
+        self.measure(Method::BatchGet, async {
+            let names = r.counter_names.iter().map(|name| Ok(name.as_str()));
+            let results = self.0.batch_get(&r.namespace, names.collect()).await?;
+            Ok(BatchGetCountResponse {
+                results: results.into_iter().map(count_result).collect(),
+            })
+        })
+        .await
+    }
+
+    async fn list_counters(
+        &self,
+        request: Request<ListCountersRequest>,
+    ) -> Result<Response<ListCountersResponse>, Status> {
+        let r = request.into_inner();
+        self.measure(Method::ListCounters, async {
+            let listed = self.0.list_counters(&r.namespace, r.page_size, &r.page_token);
+            let page = listed.await?;
+            Ok(ListCountersResponse {
+                counter_names: page.names.iter().map(|name| name.as_str().to_owned()).collect(),
+                next_page_token: page.next_page_token.unwrap_or_default(),
             })
         })
         .await

@@ -13,6 +13,9 @@ pub(crate) fn status(failure: &Failure) -> tonic::Status {
     if let Some(field) = &failure.field {
         details.add_bad_request_violation(field, &failure.message);
     }
+    if let Some(subject) = &failure.exhausted {
+        details.add_quota_failure_violation(subject, &failure.message);
+    }
     if failure.retry_after.is_some() {
         details.set_retry_info(failure.retry_after);
     }

@@ -5,13 +5,16 @@ use super::{
     error::render,
     history::{self, HistoryAnswer},
     json::{
-        AddAndGetAnswer, AddBody, BatchAnswer, BatchBody, ClearBody, CountAnswer, ItemAnswer,
-        ItemBody, LookupAnswer, LookupBody, MutationAnswer, NamespacesAnswer, RawBatchBody,
+        AddAndGetAnswer, AddBody, BatchAnswer, BatchBody, ClearBody, ItemAnswer, ItemBody,
+        LookupAnswer, LookupBody, MutationAnswer, NamespacesAnswer, RawBatchBody,
     },
     path::{self, Call, Counter, NoCall},
 };
 use crate::{
-    Gateway, Probes, call,
+    Gateway, Probes,
+    auth::{self, Caller},
+    call,
+    deadline::Deadline,
     failure::{Failure, reason},
     metrics::Method,
 };
@@ -45,6 +48,10 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                 return refuse(&no_call);
             }
         };
+        if let Err(failure) = auth::allow(&Caller::of(request.extensions()), &call) {
+            body::discard(request.into_body()).await;
+            return render(&failure);
+        }
         let method = match &call {
             Call::Index => return with_type("application/json", INDEX),
             Call::NamespaceSchema => return with_type("application/schema+json", SCHEMA),
@@ -66,6 +73,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::AddAndGet(_) => Method::AddAndGet,
             Call::Clear(_) => Method::Clear,
             Call::BatchAdd(_) => Method::BatchAdd,
+            Call::BatchGet(_) => Method::BatchGet,
+            Call::ListCounters(_) => Method::ListCounters,
             Call::Lookup(_) => Method::Lookup,
         };
         let measured = self.meters.begin(&self.clock, method);
@@ -84,13 +93,13 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
         match call {
-            Call::Get(Counter { namespace, name }) => {
-                Ok(json(&CountAnswer::from(self.get(&namespace, &name).await?)))
-            }
+            Call::Get(counter) => self.http_get(&counter, request).await,
             Call::Add(counter) => self.http_add(&counter, request).await,
             Call::AddAndGet(counter) => self.http_add_and_get(&counter, request).await,
             Call::Clear(counter) => self.http_clear(&counter, request).await,
             Call::BatchAdd(namespace) => self.http_batch_add(&namespace, request).await,
+            Call::BatchGet(namespace) => self.http_batch_get(&namespace, request).await,
+            Call::ListCounters(namespace) => self.http_list_counters(&namespace, request).await,
             Call::Lookup(namespace) => self.http_lookup(&namespace, request).await,
             Call::ApplyNamespace(name) => {
                 let asked = change::request(request.headers());
@@ -110,8 +119,12 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                 Ok(with_type("application/json", "{}"))
             }
             Call::ListNamespaces => {
+                let caller = Caller::of(request.extensions());
                 let records = self.list_namespaces().await?;
-                let namespaces = records.into_iter().map(|record| record.document).collect();
+                let documents = records.into_iter().map(|record| record.document);
+                let namespaces = documents
+                    .filter(|document| caller.covers(&document.namespace))
+                    .collect();
                 Ok(json(&NamespacesAnswer { namespaces }))
             }
             Call::Index | Call::Live | Call::Ready | Call::Metrics | Call::NamespaceSchema => {
@@ -138,12 +151,18 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         counter: &Counter<'_>,
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
+        let deadline = Deadline::of(request.extensions());
         let body = body::read(request).await?;
         let body = body::parse::<AddBody<'_>>(&body)?;
         let request = body.request(&counter.name);
-        let (applied, count) = self.add_and_get(&counter.namespace, request).await?;
-        let (applied, count) = ((&applied).into(), count.into());
-        Ok(json(&AddAndGetAnswer { applied, count }))
+        let added = self
+            .add_and_get(&counter.namespace, request, deadline)
+            .await?;
+        Ok(json(&AddAndGetAnswer {
+            applied: (&added.applied).into(),
+            count: added.count.into(),
+            includes_add: added.includes_add,
+        }))
     }
 
     async fn http_clear(
@@ -197,7 +216,7 @@ fn batch_items(body: &[u8]) -> Result<Vec<Result<ItemBody<'_>, Failure>>, Failur
         return Ok(batch.items.into_iter().map(Ok).collect());
     }
     let batch = body::parse::<RawBatchBody<'_>>(body)?;
-    call::check_batch_size(batch.items.len())?;
+    call::check_batch_size("items", batch.items.len())?;
     Ok(batch
         .items
         .into_iter()
@@ -226,7 +245,7 @@ fn refuse(no_call: &NoCall) -> Response<Body> {
     }
 }
 
-fn json<T: Serialize>(answer: &T) -> Response<Body> {
+pub(super) fn json<T: Serialize>(answer: &T) -> Response<Body> {
     let bytes = serde_json::to_vec(answer).expect("text and numbers serialize");
     with_type("application/json", bytes)
 }

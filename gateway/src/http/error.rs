@@ -36,6 +36,8 @@ enum Detail<'a> {
     BadRequest {
         field_violations: [FieldViolation<'a>; 1],
     },
+    #[serde(rename = "type.googleapis.com/google.rpc.QuotaFailure")]
+    QuotaFailure { violations: [QuotaViolation<'a>; 1] },
     #[serde(rename = "type.googleapis.com/google.rpc.RetryInfo")]
     RetryInfo { retry_delay: String },
 }
@@ -43,6 +45,12 @@ enum Detail<'a> {
 #[derive(Debug, Serialize)]
 struct FieldViolation<'a> {
     field: &'a str,
+    description: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct QuotaViolation<'a> {
+    subject: &'a str,
     description: &'a str,
 }
 
@@ -54,6 +62,7 @@ impl<'a> ErrorObject<'a> {
             message,
             field,
             retry_after,
+            exhausted,
         } = failure;
         let info = Detail::ErrorInfo {
             reason,
@@ -65,10 +74,16 @@ impl<'a> ErrorObject<'a> {
                 description: message,
             }],
         });
+        let quota = exhausted.as_deref().map(|subject| Detail::QuotaFailure {
+            violations: [QuotaViolation {
+                subject,
+                description: message,
+            }],
+        });
         let retry = retry_after.map(|delay| Detail::RetryInfo {
             retry_delay: format!("{}s", delay.as_secs_f64()),
         });
-        let details = [Some(info), violation, retry]
+        let details = [Some(info), violation, quota, retry]
             .into_iter()
             .flatten()
             .collect();
@@ -95,6 +110,10 @@ pub(crate) fn render(failure: &Failure) -> Response<Body> {
     );
     if let Some(delay) = failure.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(delay)));
+    }
+    if failure.code == Code::Unauthenticated {
+        let challenge = HeaderValue::from_static("Bearer");
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
     }
     response
 }

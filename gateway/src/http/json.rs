@@ -260,6 +260,7 @@ pub(super) struct AddAndGetAnswer<'a> {
     pub(super) applied: MutationAnswer<'a>,
     #[serde(flatten)]
     pub(super) count: CountAnswer,
+    pub(super) includes_add: bool,
 }
 
 #[derive(Debug, Serialize)]

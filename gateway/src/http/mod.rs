@@ -7,5 +7,7 @@ mod error;
 mod history;
 mod json;
 mod path;
+mod reads;
 
 pub(crate) use error::render;
+pub(crate) use path::{Call, Counter};

@@ -38,6 +38,10 @@ pub(crate) enum Call<'p> {
     Clear(Counter<'p>),
     /// `POST /v1/namespaces/{ns}/counters:batchAdd`
     BatchAdd(Cow<'p, str>),
+    /// `POST /v1/namespaces/{ns}/counters:batchGet`
+    BatchGet(Cow<'p, str>),
+    /// `GET /v1/namespaces/{ns}/counters`
+    ListCounters(Cow<'p, str>),
     /// `POST /v1/namespaces/{ns}/events:lookup`
     Lookup(Cow<'p, str>),
 }
@@ -104,7 +108,11 @@ pub(crate) fn parse<'p>(method: &Method, path: &'p str) -> Result<Call<'p>, NoCa
         Some("history") => {
             only(method, &Method::GET, "GET, HEAD").map(|()| Call::NamespaceHistory(namespace))
         }
+        Some("counters") => {
+            only(method, &Method::GET, "GET, HEAD").map(|()| Call::ListCounters(namespace))
+        }
         Some("counters:batchAdd") => post(method).map(|()| Call::BatchAdd(namespace)),
+        Some("counters:batchGet") => post(method).map(|()| Call::BatchGet(namespace)),
         Some("events:lookup") => post(method).map(|()| Call::Lookup(namespace)),
         Some(rest) => match rest.strip_prefix("counters/") {
             Some(counter) => counter_call(method, namespace, counter),
@@ -228,6 +236,16 @@ mod tests {
             ),
             (
                 "POST",
+                "/v1/namespaces/a/counters:batchGet",
+                Call::BatchGet("a".into()),
+            ),
+            (
+                "GET",
+                "/v1/namespaces/a/counters",
+                Call::ListCounters("a".into()),
+            ),
+            (
+                "POST",
                 "/v1/namespaces/a/events:lookup",
                 Call::Lookup("a".into()),
             ),
@@ -284,6 +302,8 @@ mod tests {
                 "GET, HEAD, POST",
             ),
             (Method::GET, "/v1/namespaces/a/counters:batchAdd", "POST"),
+            (Method::GET, "/v1/namespaces/a/counters:batchGet", "POST"),
+            (Method::POST, "/v1/namespaces/a/counters", "GET, HEAD"),
         ] {
             assert_eq!(
                 parse(&method, path),

@@ -1,5 +1,5 @@
 use crate::{
-    Limits, serve,
+    Limits, Transport, serve,
     testing::{NS, START, World},
 };
 use prost::Message;
@@ -18,6 +18,7 @@ async fn listen(world: &World) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(
         listener,
+        Transport::Plain,
         world.router(),
         Limits::default(),
         std::future::pending(),
@@ -68,6 +69,7 @@ async fn calls_are_answered_over_a_socket() {
     let get = v1::GetCountRequest {
         namespace: NS.to_owned(),
         counter_name: "a".to_owned(),
+        min_freshness: None,
     };
     let got = client.get_count(get).await.unwrap().into_inner();
     assert_eq!(got.count, 0);

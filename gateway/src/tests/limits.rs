@@ -1,4 +1,4 @@
-use crate::{Limits, serve, testing::World};
+use crate::{Limits, Transport, serve, testing::World};
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -24,7 +24,7 @@ async fn listen(
     (
         address,
         stop,
-        tokio::spawn(serve(listener, router, limits, shutdown)),
+        tokio::spawn(serve(listener, Transport::Plain, router, limits, shutdown)),
     )
 }
 

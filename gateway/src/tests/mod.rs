@@ -1,4 +1,7 @@
+mod auth;
 mod grpc;
 mod http;
 mod limits;
 mod machine;
+mod quota;
+mod tls;

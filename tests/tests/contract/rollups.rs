@@ -240,7 +240,9 @@ async fn a_list_passes_over_any_number_of_other_counters<S: RollupStore>(store: 
     let (names, pages) = list(&store, 1, 1_000).await;
     assert_eq!((names, pages), (vec!["mine".to_owned()], 2));
     let (names, pages) = list(&store, 2, 1_000).await;
-    assert_eq!((names.len(), pages), (6_000, 7));
+    // Whether the last page is empty depends on where the one of the other namespace lies.
+    assert_eq!(names.len(), 6_000);
+    assert!((6..=7).contains(&pages), "{pages} pages");
 }
 
 #[tokio::test]

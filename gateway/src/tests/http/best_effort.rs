@@ -42,8 +42,10 @@ async fn a_best_effort_add_says_that_it_is_not_idempotent_and_a_count_that_it_is
     assert_eq!(add(&world, "a", 5).await, accepted);
     let body = json!({"delta": "-2"});
     let both = post(&world, &path("counters/a:addAndGet"), body).await.body;
-    let expected =
-        json!({"status": "ACCEPTED", "idempotent": false, "count": "3", "approximate": true});
+    let expected = json!({
+        "status": "ACCEPTED", "idempotent": false, "count": "3", "approximate": true,
+        "includes_add": true,
+    });
     assert_eq!(both, expected);
     assert_eq!(
         count(&world, "a").await,

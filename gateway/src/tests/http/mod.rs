@@ -1,4 +1,6 @@
+mod accurate;
 mod best_effort;
+mod many;
 mod mutations;
 mod reads;
 mod requests;

@@ -18,6 +18,10 @@ pub struct GatewaySection {
     /// How far the time that decides may be after the one that Kafka gives, at most (R7).
     #[serde(with = "duration")]
     pub append_guard: Duration,
+    /// Partitions of the event store that one accurate read may scan.
+    pub max_scan_partitions: u64,
+    /// Events that one accurate read may scan.
+    pub max_scan_events: u64,
     /// Connections to each address.
     pub max_connections: usize,
     /// Requests in flight at each address.
@@ -36,6 +40,8 @@ impl Default for GatewaySection {
             http: "127.0.0.1:7070".to_owned(),
             grpc: "127.0.0.1:7071".to_owned(),
             append_guard: Duration::from_secs(1),
+            max_scan_partitions: 256,
+            max_scan_events: 100_000,
             max_connections: 1_024,
             max_requests: 4_096,
             request_timeout: Duration::from_secs(30),
@@ -71,6 +77,16 @@ impl GatewaySection {
             ("gateway.max_requests", self.max_requests),
         ] {
             within(key, value, (1, 1_000_000), |n| n.to_string())?;
+        }
+        for (key, value, most) in [
+            (
+                "gateway.max_scan_partitions",
+                self.max_scan_partitions,
+                100_000,
+            ),
+            ("gateway.max_scan_events", self.max_scan_events, 100_000_000),
+        ] {
+            within(key, value, (1, most), |n| n.to_string())?;
         }
         Ok(())
     }
