@@ -5,12 +5,13 @@ use crate::{
     commands::exit,
 };
 pub(crate) use crate::{
-    args_import::ImportArgs, args_namespace::NamespaceCommand, demo::DemoArgs, serve::ServeArgs,
+    args_import::ImportArgs, args_key::KeyCommand, args_namespace::NamespaceCommand,
+    demo::DemoArgs, serve::ServeArgs,
 };
 use clap::{ArgAction, Args, Parser, Subcommand};
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 /// Counts events exactly: a server, and the client verbs for it.
 #[derive(Debug, Parser)]
@@ -54,6 +55,9 @@ pub(crate) enum Command {
     /// Declare, compare, show and delete namespaces.
     #[command(subcommand)]
     Namespace(NamespaceCommand),
+    /// Make and list API keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Answer calls, on Kafka, Cassandra and Redis; any number of these share the work.
     #[command(after_long_help = exit::help(args_cluster::GATEWAY))]
     Gateway(GatewayArgs),
@@ -107,6 +111,12 @@ pub(crate) struct ServerArgs {
         default_value = "http://127.0.0.1:7070"
     )]
     pub(crate) server: String,
+    /// The authorities of an https:// server's certificate, in PEM; by default the system's.
+    #[arg(long, value_name = "FILE", env = "QUIPU_CA")]
+    pub(crate) ca: Option<PathBuf>,
+    /// A file with the API key; by default `QUIPU_API_KEY` has it, if the server asks for one.
+    #[arg(long, value_name = "FILE", env = "QUIPU_API_KEY_FILE")]
+    pub(crate) api_key_file: Option<PathBuf>,
     /// Give up when there was no answer for this long.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Duration,

@@ -1,6 +1,6 @@
 //! The command line of the distributed roles.
 
-use crate::args::Command;
+use crate::{args::Command, process::security::SecurityArgs};
 use clap::{Args, Subcommand};
 use quipu_adapters::config::Sources;
 use quipu_core::time::Micros;
@@ -46,6 +46,8 @@ pub(crate) struct GatewayArgs {
     /// The address for gRPC; port 0 picks a free one [default: 127.0.0.1:7071]
     #[arg(long, value_name = "ADDR")]
     grpc: Option<String>,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 /// `quipu ingest` and `quipu rollup-worker`.
@@ -76,8 +78,14 @@ impl Command {
     /// needs no cluster.
     pub(crate) fn role(self) -> Result<(Role, Sources), Box<Self>> {
         Ok(match self {
-            Self::Gateway(GatewayArgs { config, http, grpc }) => {
+            Self::Gateway(GatewayArgs {
+                config,
+                http,
+                grpc,
+                security,
+            }) => {
                 let flags = [("gateway.http", http), ("gateway.grpc", grpc)];
+                let flags = flags.into_iter().chain(security.flags());
                 (Role::Gateway, config.sources(flags))
             }
             Self::Ingest(RoleArgs { config, http }) => {

@@ -13,6 +13,7 @@ use crate::{
     process::{metrics, readiness::Readiness, threads::Threads},
 };
 use quipu_adapters::{config::Config, ports::ControlPlane};
+use quipu_gateway::Transport;
 use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 /// Who the role is.
@@ -56,7 +57,12 @@ pub(super) async fn join(
         metrics,
     };
     let address = taken.address;
-    let serving = Serving::start(vec![taken], &health::router(probes), health::limits());
+    let serving = Serving::start(
+        vec![taken],
+        &Transport::Plain,
+        &health::router(probes),
+        health::limits(),
+    );
     let cluster = tokio::select! {
         cluster = Cluster::join_patiently(config) => cluster?,
         () = stop => return Ok(None),

@@ -18,7 +18,7 @@ use crate::{
     process::{readiness::Readiness, threads::Threads},
 };
 use quipu_adapters::config::Config;
-use quipu_gateway::Probes;
+use quipu_gateway::{Access, Probes, Transport};
 use std::sync::Arc;
 
 /// Only the import itself calls.
@@ -33,9 +33,15 @@ pub(crate) async fn run(mut args: ImportArgs, config: Config) -> Result<Exit, Fa
         metrics: Arc::new(String::new),
     };
     let router = calls(&cluster, &config, probes, &mut roles)?;
+    let router = quipu_gateway::authenticated(router, Access::Anyone);
     let taken = serving::take(LISTEN, "kafka").await?;
     args.server.server = format!("http://{}", taken.address);
-    let serving = Serving::start(vec![taken], &router, limits(&config.gateway));
+    let serving = Serving::start(
+        vec![taken],
+        &Transport::Plain,
+        &router,
+        limits(&config.gateway),
+    );
     let imported = tokio::select! {
         imported = import::run(args) => imported,
         failure = roles.failed() => Err(failure.into()),

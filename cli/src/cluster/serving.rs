@@ -5,7 +5,7 @@ use crate::process::{
     threads::{Threads, until},
 };
 use axum::Router;
-use quipu_gateway::Limits;
+use quipu_gateway::{Limits, Transport};
 use std::{
     io::{self, Write},
     net::SocketAddr,
@@ -37,11 +37,17 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Answers on addresses.
-    pub(super) fn start(taken: Vec<Taken>, router: &Router, limits: Limits) -> Self {
+    pub(super) fn start(
+        taken: Vec<Taken>,
+        transport: &Transport,
+        router: &Router,
+        limits: Limits,
+    ) -> Self {
         let (stop, stopped) = watch::channel(false);
         let serve = |taken: Taken| {
             let shutdown = until(stopped.clone());
-            let served = quipu_gateway::serve(taken.listener, router.clone(), limits, shutdown);
+            let (transport, router) = (transport.clone(), router.clone());
+            let served = quipu_gateway::serve(taken.listener, transport, router, limits, shutdown);
             tokio::spawn(served)
         };
         Self {

@@ -4,6 +4,7 @@
 pub(crate) mod listen;
 pub(crate) mod metrics;
 pub(crate) mod readiness;
+pub(crate) mod security;
 pub(crate) mod slices;
 pub(crate) mod threads;
 
@@ -30,6 +31,16 @@ pub(crate) enum ProcessError {
         option: &'static str,
         reason: String,
     },
+    /// Anybody on the network could call.
+    #[error(
+        "anybody on the network could call {address}: make a key with \
+         `quipu key create --id NAME --namespace '*' --allow read,write,admin --file keys.toml` and \
+         start with --keys keys.toml, or let anybody call with --anonymous"
+    )]
+    Exposed { address: std::net::SocketAddr },
+    /// Keys or certificates cannot be used.
+    #[error("{0}")]
+    Security(String),
     /// A role failed in a way that no retry can mend.
     #[error("{role} stopped: {reason}")]
     Role { role: &'static str, reason: String },

@@ -307,6 +307,14 @@ impl Interceptor for WithKey {
     }
 }
 
+/// A call's answer, and what the call needs.
+macro_rules! call {
+    ($client:ident.$method:ident, $request:ident { $($field:ident),* }, $needs:expr) => {{
+        let request = v1::$request { $($field,)* ..v1::$request::default() };
+        ($client.$method(request).await.map(drop), $needs)
+    }};
+}
+
 /// Makes a call by its name, and says what it needs.
 async fn grpc(
     channel: &Channel,
@@ -322,20 +330,9 @@ async fn grpc(
         token: "t".to_owned(),
         generation_time: Some(to_proto(START)),
     });
-    macro_rules! call {
-        ($method:ident, $request:ident { $($field:ident),* }, $needs:expr) => {
-            (
-                client
-                    .$method(v1::$request { $($field,)* ..v1::$request::default() })
-                    .await
-                    .map(drop),
-                $needs,
-            )
-        };
-    }
     match name {
         "AddCount" => call!(
-            add_count,
+            client.add_count,
             AddCountRequest {
                 namespace,
                 counter_name,
@@ -344,7 +341,7 @@ async fn grpc(
             &[Write]
         ),
         "AddAndGetCount" => call!(
-            add_and_get_count,
+            client.add_and_get_count,
             AddAndGetCountRequest {
                 namespace,
                 counter_name,
@@ -353,7 +350,7 @@ async fn grpc(
             &[Write, Read]
         ),
         "GetCount" => call!(
-            get_count,
+            client.get_count,
             GetCountRequest {
                 namespace,
                 counter_name
@@ -361,7 +358,7 @@ async fn grpc(
             &[Read]
         ),
         "ClearCount" => call!(
-            clear_count,
+            client.clear_count,
             ClearCountRequest {
                 namespace,
                 counter_name,
@@ -370,14 +367,22 @@ async fn grpc(
             &[Write]
         ),
         "BatchAddCount" => call!(
-            batch_add_count,
+            client.batch_add_count,
             BatchAddCountRequest { namespace },
             &[Write]
         ),
-        "BatchGetCount" => call!(batch_get_count, BatchGetCountRequest { namespace }, &[Read]),
-        "ListCounters" => call!(list_counters, ListCountersRequest { namespace }, &[Read]),
+        "BatchGetCount" => call!(
+            client.batch_get_count,
+            BatchGetCountRequest { namespace },
+            &[Read]
+        ),
+        "ListCounters" => call!(
+            client.list_counters,
+            ListCountersRequest { namespace },
+            &[Read]
+        ),
         "LookupEvent" => call!(
-            lookup_event,
+            client.lookup_event,
             LookupEventRequest {
                 namespace,
                 counter_name,

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use quipu_core::policy::{Cardinality, Limits, RollupSettings};
 use quipu_schemas::namespace::{
-    DocumentCardinality, DocumentError, Mode, NamespaceDocument, Persistence, PersistenceId,
-    PhysicalStorage, Rollup, StorageKind,
+    DocumentCardinality, DocumentError, DocumentQuota, Mode, NamespaceDocument, Persistence,
+    PersistenceId, PhysicalStorage, Rollup, StorageKind,
 };
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ const WHOLE: &str = r#"{"namespace": "billing_metrics", "type": "EVENTUALLY_CONS
   {"id": "CACHE", "physical_storage": {"type": "REDIS", "cluster": "default"}, "ttl": "1d"},
   {"id": "EVENT_STORE", "physical_storage": {"type": "CASSANDRA", "cluster": "default", "dataset": "events_7d"}},
   {"id": "ROLLUP_STORE", "physical_storage": {"type": "CASSANDRA", "cluster": "default"}}],
- "accept_limit": "5s", "max_future": "5s", "rollup": {"coalesce": "1s", "cardinality": "LOW"}}"#;
+ "accept_limit": "5s", "max_future": "5s", "rollup": {"coalesce": "1s", "cardinality": "LOW"},
+ "quota": {"writes_per_second": 5000, "active_counters": 100000}}"#;
 
 fn read(json: &str) -> NamespaceDocument {
     NamespaceDocument::from_json(json.as_bytes()).expect("a right document")
@@ -57,6 +58,10 @@ fn a_document_with_every_field_is_read() {
         rollup: Rollup {
             coalesce: Duration::from_secs(1),
             cardinality: DocumentCardinality::Low,
+        },
+        quota: DocumentQuota {
+            writes_per_second: Some(5_000),
+            active_counters: Some(100_000),
         },
     };
     assert_eq!(document, expected);
@@ -308,9 +313,10 @@ fn document() -> impl Strategy<Value = NamespaceDocument> {
         limits,
         ttl,
         ".{0,10}",
+        prop::option::of(1_u32..10_000_000),
     )
         .prop_map(
-            |(namespace, mode, rollup, (accept, future), ttl, dataset)| {
+            |(namespace, mode, rollup, (accept, future), ttl, dataset, quota)| {
                 let mut cache = place(PersistenceId::Cache, StorageKind::Redis);
                 cache.ttl = ttl.map(Duration::from_micros);
                 cache.physical_storage.dataset = Some(dataset);
@@ -321,6 +327,10 @@ fn document() -> impl Strategy<Value = NamespaceDocument> {
                     accept_limit: Duration::from_micros(accept),
                     max_future: Duration::from_micros(future),
                     rollup,
+                    quota: DocumentQuota {
+                        writes_per_second: quota,
+                        active_counters: None,
+                    },
                 }
             },
         )

@@ -82,6 +82,12 @@ pub mod gateway {
         GAUGE CONNECTIONS = "quipu_gateway_connections" [];
         /// Requests that were turned away because too many were in flight.
         COUNTER OVERLOADED = "quipu_gateway_requests_overloaded_total" [];
+        /// Requests that were refused because of their API key, or for want of one.
+        COUNTER DENIED = "quipu_gateway_requests_denied_total" ["reason"];
+        /// Mutations that were refused because a quota of their namespace was used up.
+        COUNTER QUOTA_REFUSED = "quipu_gateway_quota_refused_total" ["quota"];
+        /// TLS handshakes that failed, or took too long.
+        COUNTER HANDSHAKES_FAILED = "quipu_gateway_tls_handshakes_failed_total" [];
     }
 }
 

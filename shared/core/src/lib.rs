@@ -18,6 +18,7 @@ pub mod marks;
 pub mod name;
 pub mod policy;
 pub mod pressure;
+pub mod quota;
 pub mod slice;
 pub mod time;
 pub mod watermark;

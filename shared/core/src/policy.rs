@@ -7,7 +7,7 @@ mod incarnation;
 pub use book::PolicyBook;
 pub use incarnation::{ChangeError, Incarnation, Limits, LimitsVersion, Mode};
 
-use crate::{event::NamespaceId, time::Micros};
+use crate::{event::NamespaceId, quota::Quota, time::Micros};
 use std::{sync::Arc, time::Duration};
 
 /// Why a record of the events topic was refused. Refusals go to the dead-letter topic.
@@ -78,6 +78,7 @@ pub struct NamespaceHistory {
     topic: Arc<str>,
     rollup: RollupSettings,
     counter_ttl: Duration,
+    quota: Quota,
     lives: Vec<Incarnation>,
 }
 
@@ -88,6 +89,7 @@ impl NamespaceHistory {
             topic: topic.into(),
             rollup,
             counter_ttl: DEFAULT_COUNTER_TTL,
+            quota: Quota::default(),
             lives: vec![first],
         }
     }
@@ -111,6 +113,16 @@ impl NamespaceHistory {
     /// Changes how long such a counter lives, from its next add on.
     pub fn set_counter_ttl(&mut self, ttl: Duration) {
         self.counter_ttl = ttl;
+    }
+
+    /// What it may use up.
+    pub fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// Changes what it may use up.
+    pub fn set_quota(&mut self, quota: Quota) {
+        self.quota = quota;
     }
 
     /// The events topic, fixed for all lives (R6).

@@ -163,7 +163,10 @@ mod tests {
         let (mut active, two) = (ActiveCounters::default(), number(2));
         assert_eq!(active.note(1, two, at(0)), Ok(()));
         assert_eq!(active.note(2, two, at(1_000)), Ok(()));
-        assert_eq!(active.note(3, two, at(2_000)), Err(ACTIVE_FOR - at(2_000)));
+        assert_eq!(
+            active.note(3, two, at(2_000)),
+            Err(ACTIVE_FOR.saturating_sub(at(2_000)))
+        );
         assert_eq!(active.note(1, two, at(3_000)), Ok(()), "it is active");
         // The one that was oldest was written again, so the next is.
         let hour = ACTIVE_FOR;

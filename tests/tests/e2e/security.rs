@@ -4,7 +4,7 @@ use crate::process::{Place, Running, ended, quipu};
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     thread::sleep,
     time::{Duration, Instant},
@@ -19,12 +19,12 @@ struct Secured {
     _running: Running,
 }
 
-fn text(path: &PathBuf) -> &str {
+fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
 /// Makes a key, and puts its secret into a file of its own.
-fn make_key(place: &Place, keys: &PathBuf, id: &str, namespace: &str) -> PathBuf {
+fn make_key(place: &Place, keys: &Path, id: &str, namespace: &str) -> PathBuf {
     let allow = "read,write,admin";
     let file = text(keys);
     let made = quipu(&[
@@ -87,7 +87,7 @@ fn start() -> Secured {
 
 impl Secured {
     /// Runs a client verb with a key. Returns its exit code and what it said.
-    fn verb(&self, arguments: &[&str], key: Option<&PathBuf>) -> (i32, String) {
+    fn verb(&self, arguments: &[&str], key: Option<&Path>) -> (i32, String) {
         let mut command = quipu(arguments);
         command.args(["--server", &self.url, "--ca", text(&self.certificate)]);
         command.args(["--timeout", "10s"]);
@@ -103,7 +103,7 @@ impl Secured {
     }
 
     /// Declares a namespace.
-    fn declare(&self, namespace: &str, key: &PathBuf) -> (i32, String) {
+    fn declare(&self, namespace: &str, key: &Path) -> (i32, String) {
         let document = self.place.beside("document.json");
         let json = format!("{{\"namespace\": \"{namespace}\"}}");
         fs::write(&document, json).expect("it is written");
@@ -132,23 +132,24 @@ fn each_tenant_reaches_its_own_counters_over_tls_and_no_other() {
     let server = start();
     let ours = make_key(&server.place, &server.keys, "ours", "our*");
     let theirs = make_key(&server.place, &server.keys, "theirs", "their*");
+    let (ours, theirs) = (ours.as_path(), theirs.as_path());
     until(
         "a new key",
-        || server.declare("ours", &ours),
+        || server.declare("ours", ours),
         |code| code == 0,
     );
     until(
         "a new key",
-        || server.declare("theirs", &theirs),
+        || server.declare("theirs", theirs),
         |code| code == 0,
     );
 
     let add = ["add", "a", "5", "--namespace", "ours"];
-    let (code, said) = server.verb(&add, Some(&ours));
+    let (code, said) = server.verb(&add, Some(ours));
     assert_eq!(code, 0, "{said}");
-    let (code, said) = server.verb(&["get", "a", "--namespace", "ours"], Some(&ours));
+    let (code, said) = server.verb(&["get", "a", "--namespace", "ours"], Some(ours));
     assert_eq!(code, 0, "{said}");
-    let (_, listed) = server.verb(&["namespace", "list"], Some(&ours));
+    let (_, listed) = server.verb(&["namespace", "list"], Some(ours));
     assert_eq!(listed.trim(), "ours");
 
     for arguments in [
@@ -159,7 +160,7 @@ fn each_tenant_reaches_its_own_counters_over_tls_and_no_other() {
         &["namespace", "delete", "ours"],
         &["namespace", "show", "of-nobody"],
     ] {
-        let (code, said) = server.verb(arguments, Some(&theirs));
+        let (code, said) = server.verb(arguments, Some(theirs));
         assert!(
             code != 0 && said.contains("PERMISSION_DENIED"),
             "{arguments:?}: {said}"
@@ -177,7 +178,7 @@ fn each_tenant_reaches_its_own_counters_over_tls_and_no_other() {
         .filter(|entry| !entry.contains("\"ours\""))
         .collect();
     fs::write(&server.keys, kept.join("[[key]]")).expect("it is written");
-    let read = || server.verb(&["get", "a", "--namespace", "ours"], Some(&ours));
+    let read = || server.verb(&["get", "a", "--namespace", "ours"], Some(ours));
     until("a revoked key", read, |code| code != 0);
 }
 

@@ -1,6 +1,7 @@
 //! Configuration: plain data from flags, the environment, one TOML file and defaults, in this
 //! order. Whatever is made of it is made elsewhere.
 
+mod auth;
 mod cassandra;
 mod duration;
 mod error;
@@ -17,6 +18,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
+pub use auth::{AuthSection, TlsSection};
 pub use cassandra::{CassandraSection, Consistency};
 pub use error::ConfigError;
 pub use gateway::GatewaySection;
@@ -46,6 +48,10 @@ pub struct Config {
     pub ingest: IngestSection,
     /// `quipu rollup-worker`.
     pub rollup: RollupSection,
+    /// Who may call a gateway.
+    pub auth: AuthSection,
+    /// How a gateway encrypts.
+    pub tls: TlsSection,
     /// Logs.
     pub telemetry: TelemetrySection,
 }
@@ -60,6 +66,8 @@ impl Config {
         self.cassandra.check()?;
         self.redis.check()?;
         self.gateway.check()?;
+        self.auth.check()?;
+        self.tls.check()?;
         self.ingest.check()?;
         self.rollup.check()
     }
