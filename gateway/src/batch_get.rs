@@ -37,8 +37,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             let reads: Vec<_> = reads.collect();
             stream::iter(reads).buffered(SCANS_AT_ONCE).collect().await
         };
-        let named = results.into_iter().enumerate();
-        Ok(named
+        let placed = results.into_iter().enumerate();
+        Ok(placed
             .map(|(at, result)| result.map_err(|failure| of_name(at, failure)))
             .collect())
     }

@@ -21,7 +21,7 @@ impl Deadline {
     /// The deadline of a call that begins now and may take this long, its answer's way included.
     pub fn within(limit: Duration) -> Self {
         let margin = (limit / 10).min(LONGEST_MARGIN);
-        Self(Instant::now() + (limit - margin))
+        Self(Instant::now() + limit.saturating_sub(margin))
     }
 
     /// What the server knows of a request.

@@ -13,6 +13,7 @@ use axum::{
 };
 use percent_encoding::percent_decode_str;
 use quipu_adapters::ports::{Cache, ControlPlane, EventStore, Producer, RollupStore};
+use quipu_core::name::CounterName;
 use quipu_schemas::timestamp::from_rfc3339;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -112,7 +113,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let token = token.unwrap_or_default();
         let page = self.list_counters(namespace, size, &token).await?;
         Ok(json(&ListAnswer {
-            counter_names: page.names.iter().map(|name| name.as_str()).collect(),
+            counter_names: page.names.iter().map(CounterName::as_str).collect(),
             next_page_token: page.next_page_token.as_deref(),
         }))
     }
