@@ -1,10 +1,12 @@
 //! A key of one tenant can do nothing to another's: tried with every call that there is.
 
+mod grpc;
+
 use crate::{
-    Access, Limits, Transport,
+    Access,
     auth::{KeyEntry, Keyring, Peer, Permission, Secret},
     metrics::{METHODS, Method},
-    reload, serve,
+    reload,
     testing::{NS, START, World},
 };
 use Permission::{Admin, Metrics, Read, Write};
@@ -13,17 +15,10 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, header},
 };
-use prost::Message;
 use quipu_core::time::Micros;
-use quipu_schemas::{
-    timestamp::{to_proto, to_rfc3339},
-    v1::{self, counter_client::CounterClient},
-};
+use quipu_schemas::timestamp::to_rfc3339;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
-use tokio::net::TcpListener;
-use tonic::{Code, Status, metadata::MetadataValue, service::Interceptor, transport::Channel};
-use tonic_types::StatusExt;
+use std::collections::BTreeSet;
 use tower::ServiceExt;
 
 /// Of another tenant, and exists; and one that does not.
@@ -291,162 +286,4 @@ async fn a_router_that_nobody_guards_answers_nobody() {
     let path = format!("/v1/namespaces/{NS}/counters/a");
     let (code, ..) = http(&router, ("GET", &path), &Value::Null, None).await;
     assert_eq!(code, "UNAUTHENTICATED");
-}
-
-/// Sends a key with each call.
-#[derive(Clone)]
-struct WithKey(Option<String>);
-
-impl Interceptor for WithKey {
-    fn call(&mut self, mut request: tonic::Request<()>) -> Result<tonic::Request<()>, Status> {
-        if let Some(key) = &self.0 {
-            let value = MetadataValue::try_from(format!("Bearer {key}")).unwrap();
-            request.metadata_mut().insert("authorization", value);
-        }
-        Ok(request)
-    }
-}
-
-/// A call's answer, and what the call needs.
-macro_rules! call {
-    ($client:ident.$method:ident, $request:ident { $($field:ident),* }, $needs:expr) => {{
-        let request = v1::$request { $($field,)* ..v1::$request::default() };
-        ($client.$method(request).await.map(drop), $needs)
-    }};
-}
-
-/// Makes a call by its name, and says what it needs.
-async fn grpc(
-    channel: &Channel,
-    name: &str,
-    namespace: &str,
-    key: Option<&str>,
-) -> (Result<(), Status>, &'static [Permission]) {
-    let key = WithKey(key.map(str::to_owned));
-    let mut client = CounterClient::with_interceptor(channel.clone(), key);
-    let namespace = namespace.to_owned();
-    let counter_name = "a".to_owned();
-    let idempotency_token = Some(v1::IdempotencyToken {
-        token: "t".to_owned(),
-        generation_time: Some(to_proto(START)),
-    });
-    match name {
-        "AddCount" => call!(
-            client.add_count,
-            AddCountRequest {
-                namespace,
-                counter_name,
-                idempotency_token
-            },
-            &[Write]
-        ),
-        "AddAndGetCount" => call!(
-            client.add_and_get_count,
-            AddAndGetCountRequest {
-                namespace,
-                counter_name,
-                idempotency_token
-            },
-            &[Write, Read]
-        ),
-        "GetCount" => call!(
-            client.get_count,
-            GetCountRequest {
-                namespace,
-                counter_name
-            },
-            &[Read]
-        ),
-        "ClearCount" => call!(
-            client.clear_count,
-            ClearCountRequest {
-                namespace,
-                counter_name,
-                idempotency_token
-            },
-            &[Write]
-        ),
-        "BatchAddCount" => call!(
-            client.batch_add_count,
-            BatchAddCountRequest { namespace },
-            &[Write]
-        ),
-        "BatchGetCount" => call!(
-            client.batch_get_count,
-            BatchGetCountRequest { namespace },
-            &[Read]
-        ),
-        "ListCounters" => call!(
-            client.list_counters,
-            ListCountersRequest { namespace },
-            &[Read]
-        ),
-        "LookupEvent" => call!(
-            client.lookup_event,
-            LookupEventRequest {
-                namespace,
-                counter_name,
-                idempotency_token
-            },
-            &[Read]
-        ),
-        other => panic!("{other} is new: decide here what it needs"),
-    }
-}
-
-/// The calls of the service, as its descriptor names them.
-fn grpc_calls() -> Vec<String> {
-    let set = prost_types::FileDescriptorSet::decode(quipu_schemas::DESCRIPTORS).unwrap();
-    let services = set.file.iter().flat_map(|file| &file.service);
-    let methods = services.flat_map(|service| &service.method);
-    let names: Vec<_> = methods.map(|method| method.name().to_owned()).collect();
-    assert!(names.len() >= 6, "{names:?}");
-    names
-}
-
-#[tokio::test]
-async fn every_call_over_grpc_needs_its_permissions_in_its_own_namespaces() {
-    let world = World::new();
-    let keys = keys(&world);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let router = world.router_for(keys.access.clone());
-    let limits = Limits::default();
-    tokio::spawn(serve(
-        listener,
-        Transport::Plain,
-        router,
-        limits,
-        std::future::pending(),
-    ));
-    let channel = Channel::from_shared(format!("http://{address}")).unwrap();
-    let channel = channel
-        .connect_timeout(Duration::from_secs(5))
-        .connect()
-        .await
-        .unwrap();
-    let reason = |status: &Status| status.get_details_error_info().unwrap().reason;
-    for name in grpc_calls() {
-        for namespace in [OURS, THEIRS, NOBODYS] {
-            for (key, expected) in [
-                (None, "API_KEY_MISSING"),
-                (Some("quipu_none_0"), "API_KEY_INVALID"),
-                (Some(keys.ended.reveal()), "API_KEY_EXPIRED"),
-            ] {
-                let (answer, _) = grpc(&channel, &name, namespace, key).await;
-                let status = answer.unwrap_err();
-                assert_eq!(status.code(), Code::Unauthenticated, "{name}");
-                assert_eq!(reason(&status), expected, "{name}");
-            }
-            for (allow, secret) in &keys.secrets {
-                let (answer, needs) = grpc(&channel, &name, namespace, Some(secret.reveal())).await;
-                let may = namespace == OURS && needs.iter().all(|need| allow.contains(need));
-                let denied = answer.is_err_and(|status| {
-                    status.code() == Code::PermissionDenied && reason(&status) == "NOT_ALLOWED"
-                });
-                assert_eq!(denied, !may, "{name} in {namespace} with {allow:?}");
-            }
-        }
-    }
-    assert!(world.appended_events().is_empty());
 }
