@@ -112,6 +112,11 @@ impl Failed {
         }
     }
 
+    /// The same, ending otherwise.
+    pub(crate) fn ending(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
     /// The same, with the token to ask again with.
     pub(crate) fn with_token(self, token: &Token) -> Self {
         let message = format!(

@@ -36,10 +36,7 @@ pub(crate) async fn run(command: NamespaceCommand) -> Result<Exit, Failed> {
             Ok(0) => Ok(Exit::Done),
             Ok(_) => Ok(Exit::DIFFERS),
             // 1 says that something differs.
-            Err(failed) if failed.exit == Exit::Internal => Err(Failed {
-                exit: Exit::Usage,
-                ..failed
-            }),
+            Err(failed) if failed.exit == Exit::Internal => Err(failed.ending(Exit::Usage)),
             Err(failed) => Err(failed),
         },
         NamespaceCommand::List { .. } => {
