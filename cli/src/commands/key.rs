@@ -74,7 +74,7 @@ fn append(file: &Path, entry: &KeyEntry) -> Result<(), String> {
         [.., b'\n'] => "\n",
         _ => "\n\n",
     };
-    let after = [&before, gap, &entry.to_toml()].concat();
+    let after = format!("{before}{gap}{}", entry.to_toml());
     Keyring::parse(&after)?;
     let mut replacement = tempfile::NamedTempFile::new_in(directory).map_err(text)?;
     replacement.write_all(after.as_bytes()).map_err(text)?;
