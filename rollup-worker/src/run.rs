@@ -104,6 +104,8 @@ struct Worker<K, L, E, R, C> {
     sync: Option<BoxFuture<'static, SyncResult>>,
     commits: Commits,
     leaving: Leaving,
+    /// Signal partitions are paused, since the store takes no parked rows.
+    holds_signals: bool,
     ends: Ends,
     troubles: Troubles,
 }
@@ -142,6 +144,7 @@ pub async fn run<K: Consumer, L: Producer, E: EventStore, R: RollupStore, C: Cac
         sync: None,
         commits: Commits::new("commit signals"),
         leaving: Leaving::default(),
+        holds_signals: false,
         ends: Ends::default(),
         troubles: Troubles::default(),
     };

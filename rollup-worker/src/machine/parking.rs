@@ -50,6 +50,11 @@ impl Machine {
         rows
     }
 
+    /// How many signals [`Self::overflow`] has.
+    pub fn overflow_len(&self) -> usize {
+        self.overflow.len()
+    }
+
     /// The rows of [`Self::overflow`] were stored: they are loaded again as memory allows.
     pub fn on_overflow_parked(&mut self) {
         for (at, _) in std::mem::take(&mut self.overflow) {

@@ -5,5 +5,6 @@ mod failing;
 mod fixtures;
 mod handover;
 mod keeps_no_events;
+mod parking;
 mod signals;
 mod sweep;

@@ -294,12 +294,22 @@ impl Worker {
 
     async fn keep_house(&mut self) {
         self.machine.forget_deleted(&self.policy);
-        let rows = self.machine.to_park(self.now());
-        if self.park(&rows).await {
-            self.machine.on_parked(&rows);
-        }
+        self.park_overdue().await;
+        self.park_overflow().await;
         self.machine.make_room(&self.closed);
         self.load_parked().await;
+    }
+
+    async fn park_overdue(&mut self) {
+        let rows = self.machine.to_park(self.now());
+        if rows.is_empty() {
+            return;
+        }
+        let waiting = rows.values().flatten();
+        let writes = waiting.map(|row| (row.counter.clone(), row.last_write));
+        if self.port.note_writes(writes.collect()).await.is_ok() && self.park(&rows).await {
+            self.machine.on_parked(&rows);
+        }
     }
 
     async fn park_overflow(&mut self) {
@@ -311,13 +321,7 @@ impl Worker {
 
     async fn park(&self, rows: &BTreeMap<u32, Vec<Parked>>) -> bool {
         for (partition, rows) in rows {
-            let writes = rows
-                .iter()
-                .map(|row| (row.counter.clone(), row.last_write))
-                .collect();
-            let noted = self.port.note_writes(writes).await;
-            let parked = self.port.park(*partition, rows.clone()).await;
-            if noted.and(parked).is_err() {
+            if self.port.park(*partition, rows.clone()).await.is_err() {
                 return false;
             }
         }

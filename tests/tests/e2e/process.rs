@@ -164,10 +164,15 @@ impl Running {
         self.0.wait().expect("the process is ours");
     }
 
+    /// Any signal.
+    pub(crate) fn tell(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("the process is ours");
+    }
+
     /// SIGTERM. Returns how it ended, and after how long.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Duration) {
         let asked = Instant::now();
-        kill_process(Pid::from_child(&self.0), Signal::TERM).expect("the process is ours");
+        self.tell(Signal::TERM);
         while asked.elapsed() < Duration::from_secs(30) {
             if let Some(status) = self.0.try_wait().expect("the process is ours") {
                 return (status, asked.elapsed());

@@ -48,7 +48,7 @@ impl Default for RollupSection {
         Self {
             http: "127.0.0.1:7073".to_owned(),
             group: "quipu-rollup".to_owned(),
-            pending: 100_000,
+            pending: 200_000,
             circulating: 10_000,
             park_after: Duration::from_secs(30),
             batch_target: Duration::from_millis(250),

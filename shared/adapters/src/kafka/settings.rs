@@ -110,11 +110,13 @@ const PRODUCER_RULES: [(&str, &str); 3] = [
     ("batch.size", "524288"),
 ];
 
-const CONSUMER_DEFAULTS: [(&str, &str); 7] = [
-    // What may wait in memory.
+const CONSUMER_DEFAULTS: [(&str, &str); 8] = [
+    // What may wait in memory. The client needs 300 bytes for a record besides its contents, which
+    // these limits do not count, and a compressed fetch of small records has many.
     ("fetch.max.bytes", "8388608"),
-    ("queued.max.messages.kbytes", "16384"),
-    ("queued.min.messages", "20000"),
+    ("fetch.message.max.bytes", "262144"),
+    ("queued.max.messages.kbytes", "8192"),
+    ("queued.min.messages", "5000"),
     ("fetch.wait.max.ms", "100"),
     ("fetch.queue.backoff.ms", "10"),
     ("session.timeout.ms", "6000"),

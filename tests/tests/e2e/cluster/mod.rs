@@ -12,6 +12,7 @@ mod own_stack;
 mod turns;
 
 mod fitness;
+mod frozen;
 mod hot;
 mod imported;
 mod killed;
