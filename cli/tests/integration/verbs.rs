@@ -246,7 +246,7 @@ fn answer_http(answers: Vec<(u16, &'static str)>) -> Scripted {
     let answer = move |method: Method, uri: Uri, body: String| {
         let mut noted = noted.lock().unwrap();
         let (status, answer) = answers[noted.len()];
-        noted.push(format!("{method} {uri} {body}"));
+        noted.push(format!("{method} {} {body}", uri.path()));
         ready((StatusCode::from_u16(status).unwrap(), answer))
     };
     Scripted {
