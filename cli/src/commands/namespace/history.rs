@@ -20,7 +20,8 @@ struct Page {
 
 #[derive(Serialize, Deserialize)]
 struct Version {
-    version: u64,
+    #[serde(rename = "version")]
+    number: u64,
     namespace_id: u32,
     effective_from: String,
     changed_at: Option<String>,
@@ -102,7 +103,7 @@ fn table<'a>(told: impl Iterator<Item = (&'a Version, What)>) -> String {
         }
         .into_iter();
         rows.push([
-            version.version.to_string(),
+            version.number.to_string(),
             version.namespace_id.to_string(),
             version.effective_from.clone(),
             version
@@ -113,10 +114,10 @@ fn table<'a>(told: impl Iterator<Item = (&'a Version, What)>) -> String {
             changes.next().unwrap_or_default(),
         ]);
         // Further fields stand below the first.
-        let empty = || [(); 5].map(|()| String::new());
         rows.extend(changes.map(|change| {
-            let [a, b, c, d, e] = empty();
-            [a, b, c, d, e, change]
+            let mut row = [const { String::new() }; 6];
+            row[5] = change;
+            row
         }));
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
@@ -135,7 +136,7 @@ mod tests {
 
     fn version(number: u64, id: u32, json: &str) -> Version {
         Version {
-            version: number,
+            number,
             namespace_id: id,
             effective_from: "2026-01-31T12:00:00Z".to_owned(),
             changed_at: None,
