@@ -34,12 +34,12 @@ pub mod tls;
 
 use quipu_adapters::metrics::gateway as names;
 
+pub use accurate::ScanBounds;
 pub use auth::{Access, authenticated};
 pub use call::{
-    AddedCount, Applied, Count, EventToken, MAX_BATCH_ITEMS, MAX_BODY_BYTES, MutationRequest, Status,
-    TokenRequest,
+    AddedCount, Applied, Count, EventToken, MAX_BATCH_ITEMS, MAX_BODY_BYTES, MutationRequest,
+    Status, TokenRequest,
 };
-pub use accurate::ScanBounds;
 pub use deadline::Deadline;
 pub use failure::Failure;
 pub use gateway::{Gateway, Ports, Settings};

@@ -75,7 +75,7 @@ fn report(
     } else {
         match applied {
             Applied::Accepted | Applied::Published => {
-                print(&format!("{what} {counter} in {namespace}"))?
+                print(&format!("{what} {counter} in {namespace}"))?;
             }
             Applied::AlreadyApplied => print(&format!(
                 "nothing changed: an earlier attempt with this token {what} {counter} in {namespace}"

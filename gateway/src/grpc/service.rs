@@ -2,8 +2,8 @@
 
 use super::{
     convert::{
-        count_result, idempotent, item, made_token, min_freshness, mutation, mutation_status, outcome,
-        result, token,
+        count_result, idempotent, item, made_token, min_freshness, mutation, mutation_status,
+        outcome, result, token,
     },
     status::status,
 };
@@ -183,10 +183,16 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
     ) -> Result<Response<ListCountersResponse>, Status> {
         let r = request.into_inner();
         self.measure(Method::ListCounters, async {
-            let listed = self.0.list_counters(&r.namespace, r.page_size, &r.page_token);
+            let listed = self
+                .0
+                .list_counters(&r.namespace, r.page_size, &r.page_token);
             let page = listed.await?;
             Ok(ListCountersResponse {
-                counter_names: page.names.iter().map(|name| name.as_str().to_owned()).collect(),
+                counter_names: page
+                    .names
+                    .iter()
+                    .map(|name| name.as_str().to_owned())
+                    .collect(),
                 next_page_token: page.next_page_token.unwrap_or_default(),
             })
         })

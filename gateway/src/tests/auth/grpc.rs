@@ -39,6 +39,13 @@ macro_rules! call {
     }};
 }
 
+fn token() -> v1::IdempotencyToken {
+    v1::IdempotencyToken {
+        token: "t".to_owned(),
+        generation_time: Some(to_proto(START)),
+    }
+}
+
 /// Makes a call by its name, and says what it needs.
 async fn grpc(
     channel: &Channel,
@@ -48,12 +55,8 @@ async fn grpc(
 ) -> (Result<(), Status>, &'static [Permission]) {
     let key = WithKey(key.map(str::to_owned));
     let mut client = CounterClient::with_interceptor(channel.clone(), key);
-    let namespace = namespace.to_owned();
-    let counter_name = "a".to_owned();
-    let idempotency_token = Some(v1::IdempotencyToken {
-        token: "t".to_owned(),
-        generation_time: Some(to_proto(START)),
-    });
+    let (namespace, counter_name) = (namespace.to_owned(), "a".to_owned());
+    let idempotency_token = Some(token());
     match name {
         "AddCount" => call!(
             client.add_count,

@@ -8,7 +8,7 @@ use crate::{
     },
 };
 use quipu_adapters::{
-    ports::{BestEffort, BestEffortError, Cache},
+    ports::{BestEffortError, Cache},
     redis::RedisSettings,
 };
 use std::time::Duration;
