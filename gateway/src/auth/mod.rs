@@ -1,8 +1,8 @@
 //! Who may do what: API keys, which a file declares and every call brings with it.
 //!
-//! [`authenticated`] puts the [`Caller`] of each request beside it, once, before anything else looks
+//! [`authenticated`] puts the `Caller` of each request beside it, once, before anything else looks
 //! at it. Where a call's namespace is known the caller is asked: for HTTP in `http`, by the one table
-//! of [`needs`]; for gRPC by [`Guarded`], which stands before the service and does not compile while
+//! of `needs`; for gRPC by `Guarded`, which stands before the service and does not compile while
 //! a call has no decision. Without a caller nothing is allowed.
 
 mod caller;
