@@ -239,7 +239,7 @@ impl Failure {
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Unavailable(_) | LogError::ClockJumped(_) => {
+            LogError::Unavailable(_) | LogError::ClockJumped(_) | LogError::ClientLost(_) => {
                 Self::unavailable(reason::STORAGE_UNAVAILABLE, error.to_string())
             }
             LogError::TooLarge { .. } => Self::invalid(reason::INVALID_FIELD, error.to_string()),

@@ -212,7 +212,7 @@ impl From<CassandraError> for Failed {
 impl From<LogError> for Failed {
     fn from(error: LogError) -> Self {
         let exit = match error {
-            LogError::Unavailable(_) => Exit::Unreachable,
+            LogError::Unavailable(_) | LogError::ClientLost(_) => Exit::Unreachable,
             LogError::ClockJumped(_) | LogError::TooLarge { .. } => Exit::Internal,
             LogError::Damaged(_) => Exit::Refused,
         };

@@ -12,7 +12,11 @@ use crate::{
     commands::exit::{Exit, Failed},
     process::{metrics, readiness::Readiness, threads::Threads},
 };
-use quipu_adapters::{config::Config, ports::ControlPlane};
+use quipu_adapters::{
+    config::Config,
+    ports::{ControlPlane, LogError},
+    retry::Backoff,
+};
 use quipu_gateway::Transport;
 use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -105,5 +109,47 @@ impl Joined {
         self.serving.stop().await;
         stopped?;
         failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
+    }
+}
+
+/// Runs a role with one consumer after another, until it is to stop or has failed: the next one
+/// takes the place of one that has lost its cluster, and goes on from what is committed.
+pub(super) async fn run_with<C, E, Connecting, Running>(
+    first: C,
+    connect: impl Fn() -> Connecting,
+    run: impl Fn(C) -> Running,
+    is_lost: impl Fn(&E) -> bool,
+    stopped: impl Future<Output = ()> + Clone,
+) -> Result<(), E>
+where
+    E: From<LogError> + std::fmt::Display,
+    Connecting: Future<Output = Result<C, LogError>>,
+    Running: Future<Output = Result<(), E>>,
+{
+    let mut consumer = first;
+    loop {
+        match run(consumer).await {
+            Err(error) if is_lost(&error) => {
+                tracing::info!(%error, "going on from what is committed, with another consumer");
+            }
+            ended => return ended,
+        }
+        consumer = tokio::select! {
+            next = connect_patiently(&connect) => next?,
+            () = stopped.clone() => return Ok(()),
+        };
+    }
+}
+
+async fn connect_patiently<C, Connecting>(connect: &impl Fn() -> Connecting) -> Result<C, LogError>
+where
+    Connecting: Future<Output = Result<C, LogError>>,
+{
+    let mut backoff = Backoff::new("join the group with another consumer");
+    loop {
+        match connect().await {
+            Err(error @ LogError::Unavailable(_)) => backoff.wait(&error).await,
+            made => return made,
+        }
     }
 }

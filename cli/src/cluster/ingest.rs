@@ -8,15 +8,16 @@ use crate::{
     commands::exit::{Exit, Failed},
     process::stop_signal,
 };
+use futures::FutureExt;
 use quipu_adapters::{
     config::{Config, IngestSection},
     kafka::{KafkaConsumer, watermarks},
     metered::MeteredEvents,
-    ports::ControlPlane,
+    ports::{ControlPlane, LogError},
     watermarks::WatermarkBoard,
 };
 use quipu_core::watermark::Watermarks;
-use quipu_ingest::{Ports, Settings, ticks::TickSettings};
+use quipu_ingest::{IngestError, Ports, Settings, ticks::TickSettings};
 use std::{pin::pin, time::Duration};
 
 /// The last watermarks are published this soon after their commit.
@@ -38,12 +39,17 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let initial = registered.iter().map(|(partition, at)| (*partition, *at));
     let board = WatermarkBoard::new(Watermarks::new(initial));
     tokio::spawn(watermarks::publish(cluster.log.clone(), board.clone()));
-    let consumer = KafkaConsumer::events(
-        cluster.kafka.clone(),
-        &config.ingest.group,
-        cluster.registered.clone(),
-    );
-    let consumer = Watched::new(consumer.await?, joined.watch.clone());
+    let (kafka, registered) = (cluster.kafka.clone(), cluster.registered.clone());
+    let (group, watch) = (config.ingest.group.clone(), joined.watch.clone());
+    let connect = move || {
+        let (kafka, registered) = (kafka.clone(), registered.clone());
+        let (group, watch) = (group.clone(), watch.clone());
+        async move {
+            let consumer = KafkaConsumer::events(kafka, &group, registered).await?;
+            Ok(Watched::new(consumer, watch))
+        }
+    };
+    let consumer = connect().await?;
     let ports = Ports {
         log: cluster.log.clone(),
         events: MeteredEvents::new(cluster.events.clone()),
@@ -56,8 +62,11 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         &config.kafka.topics.events,
         config.gateway.append_guard,
     );
-    let stopped = joined.roles.asked_to_stop();
-    let work = quipu_ingest::run(consumer, ports, settings, stopped);
+    let stopped = joined.roles.asked_to_stop().shared();
+    let until = stopped.clone();
+    let run = move |consumer| quipu_ingest::run(consumer, ports.clone(), settings, until.clone());
+    let is_lost = |error: &_| matches!(error, IngestError::Log(LogError::ClientLost(_)));
+    let work = consuming::run_with(consumer, connect, run, is_lost, stopped);
     joined.roles.spawn("ingest", work)?;
     joined.work(stop.as_mut(), LAST_WATERMARKS).await
 }

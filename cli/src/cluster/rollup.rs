@@ -9,14 +9,15 @@ use crate::{
     commands::exit::{Exit, Failed},
     process::{slices, stop_signal},
 };
+use futures::{FutureExt, future};
 use quipu_adapters::{
     config::Config,
     kafka::KafkaConsumer,
     metered::{MeteredCache, MeteredEvents, MeteredRollups},
-    ports::ControlPlane,
+    ports::{ControlPlane, LogError},
 };
 use quipu_rollup_worker::{
-    Ports, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
+    Ports, RollupError, Settings, aggregate::Stores, machine::Limits, sweep::SweepSettings,
 };
 use std::{pin::pin, time::Duration};
 
@@ -44,7 +45,14 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         async move { events.slice_sizes().await }
     }));
     let (board, control) = follower::start(cluster, &mut joined.roles)?;
-    let consumer = KafkaConsumer::signals(cluster.kafka.clone(), &config.rollup.group)?;
+    let (kafka, group) = (cluster.kafka.clone(), config.rollup.group.clone());
+    let watch = joined.watch.clone();
+    let connect = move || {
+        let consumer = KafkaConsumer::signals(kafka.clone(), &group);
+        let consumer = consumer.map(|consumer| Watched::new(consumer, watch.clone()));
+        future::ready(consumer)
+    };
+    let consumer = connect().await?;
     let ports = Ports {
         log: cluster.log.clone(),
         stores: Stores {
@@ -57,9 +65,12 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         policies: control.policies(),
         clock: cluster.clock.clone(),
     };
-    let consumer = Watched::new(consumer, joined.watch.clone());
-    let stopped = joined.roles.asked_to_stop();
-    let work = quipu_rollup_worker::run(consumer, ports, settings(&config), stopped);
+    let stopped = joined.roles.asked_to_stop().shared();
+    let (settings, until) = (settings(&config), stopped.clone());
+    let run =
+        move |consumer| quipu_rollup_worker::run(consumer, ports.clone(), settings, until.clone());
+    let is_lost = |error: &_| matches!(error, RollupError::Log(LogError::ClientLost(_)));
+    let work = consuming::run_with(consumer, connect, run, is_lost, stopped);
     joined.roles.spawn("rollup-worker", work)?;
     joined.work(stop.as_mut(), Duration::ZERO).await
 }

@@ -178,6 +178,8 @@ pub mod stores {
         COUNTER DROPPED_ROWS = "quipu_event_store_rows_of_dropped_slices_total" [];
         /// Offsets that were committed but are no longer, or not yet, in their partition.
         COUNTER OUT_OF_RANGE = "quipu_kafka_offsets_out_of_range_total" ["topic"];
+        /// Clients of Kafka that lost their cluster for good, and were replaced.
+        COUNTER CLIENTS_LOST = "quipu_kafka_clients_lost_total" ["client"];
         /// Partitions that Kafka has but nobody registered: they are not read, and nothing closes.
         GAUGE UNREGISTERED = "quipu_kafka_partitions_unregistered" [];
     }

@@ -11,6 +11,7 @@ mod context;
 mod error;
 mod frontier;
 mod list;
+mod lost;
 mod producer;
 mod reader;
 mod record;

@@ -4,7 +4,7 @@
 mod batch;
 
 use super::{
-    CALL_TIMEOUT, Registered, blocking, error, list, record,
+    CALL_TIMEOUT, Registered, blocking, error, list, lost, record,
     settings::{KafkaSettings, misconfigured},
 };
 use crate::ports::{Appended, LogError, NewRecord, Producer, Topic};
@@ -90,6 +90,7 @@ impl KafkaProducer {
             dead_letter_partitions: dead_letters,
         });
         tokio::spawn(refresh(Arc::downgrade(&shared)));
+        tokio::spawn(watch_over(Arc::downgrade(&shared)));
         let producer = Self { shared };
         if producer.partitions(Topic::Events) == 0 {
             return Err(LogError::Damaged(format!(
@@ -155,18 +156,25 @@ impl Shared {
         let Some((_, reason)) = broken.client().fatal_error() else {
             return;
         };
+        if self.replace(broken) {
+            tracing::error!(
+                reason,
+                "the Kafka producer broke for good; another takes its place"
+            );
+        }
+    }
+
+    /// Puts another client in the place of this one. Returns whether it was there still.
+    fn replace(&self, broken: &Arc<Client>) -> bool {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&client, broken) {
-            return;
+            return false;
         }
-        tracing::error!(
-            reason,
-            "the Kafka producer broke for good; another takes its place"
-        );
         match connect(&self.settings) {
             Ok(new) => *client = Arc::new(new),
             Err(error) => tracing::error!(%error, "no other producer could be made"),
         }
+        true
     }
 }
 
@@ -202,6 +210,31 @@ async fn refresh(shared: Weak<Shared>) {
         };
         if let Err(error) = blocking(work).await {
             tracing::debug!(%error, "could not ask for the number of partitions");
+        }
+    }
+}
+
+/// Replaces clients that have lost their cluster, for as long as the producer lives. Callers hear
+/// of what still waited in such a client when its time is up, and append it again.
+async fn watch_over(shared: Weak<Shared>) {
+    loop {
+        let Some((client, settings)) = shared.upgrade().map(|shared| {
+            let client = Arc::downgrade(&shared.client());
+            (client, shared.settings.clone())
+        }) else {
+            return;
+        };
+        let topic = settings.topics.events.clone();
+        lost::until_lost(client.clone(), settings, topic, |client: &Client, topic| {
+            lost::answers(client.client(), topic)
+        })
+        .await;
+        let (shared, client) = (shared.upgrade(), client.upgrade());
+        if let Some((shared, lost)) = shared.zip(client) {
+            let replaced = blocking(move || Ok(shared.replace(&lost)));
+            if replaced.await.is_ok_and(|replaced| replaced) {
+                lost::tell("producer");
+            }
         }
     }
 }

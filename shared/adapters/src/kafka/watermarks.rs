@@ -4,7 +4,7 @@
 
 use super::{
     CALL_TIMEOUT, KafkaProducer, KafkaSettings, Registered, blocking, context::PlainContext, error,
-    list, producer::Outgoing, settings::misconfigured,
+    list, lost, producer::Outgoing, settings::misconfigured,
 };
 use crate::{
     metrics::stores::UNREGISTERED,
@@ -105,17 +105,42 @@ pub async fn follow(
     registered: Registered,
     board: WatermarkBoard,
 ) -> Result<(), LogError> {
-    let consumer: StreamConsumer<PlainContext> = reading(&settings)
-        .create_with_context(PlainContext)
-        .map_err(|error| misconfigured(&error))?;
-    let consumer = Arc::new(consumer);
+    let mut consumer = from_beginning(&settings).await?;
+    loop {
+        let topic = settings.topics.watermarks.clone();
+        let lost = lost::until_lost(
+            Arc::downgrade(&consumer),
+            settings.clone(),
+            topic,
+            |consumer: &StreamConsumer<_>, topic| lost::answers(consumer.client(), topic),
+        );
+        tokio::select! {
+            () = receive(&consumer, &settings, &board) => unreachable!("it reads for ever"),
+            () = watch_partitions(&consumer, &settings, registered.clone(), &board) => {
+                unreachable!("it watches for ever")
+            }
+            () = lost => lost::tell("watermarks"),
+        }
+        let mut backoff = Backoff::new("follow watermarks with another client");
+        consumer = loop {
+            match from_beginning(&settings).await {
+                Err(error @ LogError::Unavailable(_)) => backoff.wait(&error).await,
+                made => break made?,
+            }
+        };
+    }
+}
+
+type Following = Arc<StreamConsumer<PlainContext>>;
+
+/// A consumer of the whole topic. Boards keep the furthest watermark of each partition, so reading
+/// it again changes nothing.
+async fn from_beginning(settings: &KafkaSettings) -> Result<Following, LogError> {
+    let consumer = reading(settings).create_with_context(PlainContext);
+    let consumer = Arc::new(consumer.map_err(|error| misconfigured(&error))?);
     let count = count(&consumer, &settings.topics.watermarks).await?;
     assign(&*consumer, &settings.topics.watermarks, count)?;
-    tokio::join!(
-        receive(&consumer, &settings, &board),
-        watch_partitions(&consumer, &settings, registered, &board),
-    );
-    Ok(())
+    Ok(consumer)
 }
 
 async fn receive(
@@ -141,7 +166,7 @@ async fn receive(
 }
 
 async fn watch_partitions(
-    consumer: &Arc<StreamConsumer<PlainContext>>,
+    consumer: &Following,
     settings: &KafkaSettings,
     mut registered: Registered,
     board: &WatermarkBoard,
@@ -179,7 +204,7 @@ async fn watch_partitions(
     }
 }
 
-async fn count(consumer: &Arc<StreamConsumer<PlainContext>>, topic: &str) -> Result<u32, LogError> {
+async fn count(consumer: &Following, topic: &str) -> Result<u32, LogError> {
     let (consumer, topic) = (Arc::clone(consumer), topic.to_owned());
     blocking(move || partitions(&*consumer, &topic)).await
 }

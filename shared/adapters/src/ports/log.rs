@@ -140,6 +140,10 @@ pub enum LogError {
         /// The limit.
         limit: usize,
     },
+    /// The client lost the log for good, while others reach it: go on with another one, from what
+    /// is committed.
+    #[error("a client lost the log for good: {0}")]
+    ClientLost(String),
     /// Stop: what the log holds contradicts an invariant or cannot be read.
     #[error("the log is damaged: {0}")]
     Damaged(String),

@@ -216,7 +216,7 @@ impl Reader {
     }
 
     /// Returns those that the role knows of.
-    fn stop_reading(&mut self, partitions: &[u32]) -> BTreeSet<u32> {
+    pub(super) fn stop_reading(&mut self, partitions: &[u32]) -> BTreeSet<u32> {
         let mut read = BTreeSet::new();
         for partition in partitions {
             self.close_batch(*partition);

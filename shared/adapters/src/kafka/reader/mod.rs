@@ -5,8 +5,9 @@ mod changes;
 mod commands;
 mod position;
 mod start;
+mod vigil;
 
-use super::{Registered, context::GroupContext, list, settings::KafkaSettings};
+use super::{Registered, context::GroupContext, list, lost::Vigil, settings::KafkaSettings};
 use crate::ports::{Assignment, LogError, Polled, Topic};
 use bytes::BytesMut;
 pub(super) use commands::Command;
@@ -87,6 +88,7 @@ pub(super) struct Reader {
     leaving: Option<(Vec<u32>, BTreeSet<u32>)>,
     full_since: Option<Instant>,
     throttled: bool,
+    vigil: Vigil,
     block: BytesMut,
 }
 
@@ -102,6 +104,7 @@ impl Reader {
             leaving: None,
             full_since: None,
             throttled: false,
+            vigil: Vigil::new(Instant::now()),
             block: BytesMut::new(),
         }
     }
@@ -119,6 +122,7 @@ impl Reader {
                 continue;
             }
             self.poll(&consumer);
+            self.keep_vigil(&consumer);
         }
         self.close();
     }
@@ -157,19 +161,29 @@ impl Reader {
 
     fn poll(&mut self, consumer: &Group) {
         let mut wait = POLL_WAIT;
+        let mut heard = false;
         for _ in 0..POLL_RECORDS {
             let Some(polled) = consumer.poll(wait) else {
                 break;
             };
             wait = Duration::ZERO;
             match polled {
-                Ok(message) => self.take(&message),
-                Err(KafkaError::PartitionEOF(number)) => self.at_end(number),
+                Ok(message) => {
+                    heard = true;
+                    self.take(&message);
+                }
+                Err(KafkaError::PartitionEOF(number)) => {
+                    heard = true;
+                    self.at_end(number);
+                }
                 Err(error) => self.on_error(&error),
             }
             if consumer.context().has_changes() {
                 break;
             }
+        }
+        if heard {
+            self.vigil.heard(Instant::now());
         }
         let open: Vec<u32> = self.positions.keys().copied().collect();
         for partition in open {
