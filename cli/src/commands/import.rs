@@ -228,12 +228,25 @@ async fn connect(args: &ImportArgs) -> Result<Client, Failed> {
         .await
         .map_err(|error| Failed::of_call(&error, &server.server))?;
     // A counter without a name is read of no namespace, and costs the server nothing.
-    match client.get_once(&args.namespace, "").await {
-        Err(failure @ Failure::Refused(_)) if failure.code_and_reason().0 == "NOT_FOUND" => {
-            Err(Failed::of_failure(Exit::Refused, &failure, &server.server))
-        }
-        _ => Ok(client),
+    if let Err(failure @ Failure::Refused(_)) = client.get_once(&args.namespace, "").await
+        && failure.code_and_reason().0 == "NOT_FOUND"
+    {
+        return Err(Failed::of_failure(Exit::Refused, &failure, &server.server));
     }
+    // Who may only write is not told what the namespace is.
+    let document = client.namespaces().show(&args.namespace).await;
+    if document.is_ok_and(|document| document["type"] == "BEST_EFFORT") {
+        let namespace = &args.namespace;
+        return Err(Failed::new(
+            Exit::Refused,
+            format!(
+                "namespace {namespace} is BEST_EFFORT: it counts an add that is sent again twice, so \
+                 an import that is interrupted could not go on; import into a namespace of another \
+                 type"
+            ),
+        ));
+    }
+    Ok(client)
 }
 
 fn already_finished(

@@ -2,7 +2,7 @@
 
 use crate::{
     http::{Api, counter_path, error_of},
-    process::Place,
+    process::{Place, copy_of_flights, ended, quipu},
 };
 use serde_json::{Value, json};
 use std::thread;
@@ -76,4 +76,18 @@ fn a_best_effort_namespace_counts_at_once_and_keeps_nothing_over_a_restart() {
     let now = quipu_adapters::clock::Clock::system().now().get();
     assert_eq!(api.count_through("default", "beside", now), 7);
     place.assert_no_panic();
+}
+
+#[test]
+fn a_file_is_not_imported_where_an_add_that_is_sent_again_counts_twice() {
+    let place = Place::new();
+    let server = place.start();
+    make(&Api::new(&server.http), "views");
+    let file = copy_of_flights(&place);
+    let file = file.to_str().expect("a path in UTF-8");
+    let to = ["--namespace", "views", "--server", &server.http];
+    let command = [&["import", file, "--counter", "all"], &to[..]].concat();
+    let (code, text) = ended(&quipu(&command).output().expect("it runs"));
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("views is BEST_EFFORT"), "{text}");
 }
