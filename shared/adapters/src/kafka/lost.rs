@@ -120,10 +120,12 @@ pub(super) async fn until_lost<T: Send + Sync + 'static>(
         let (settings, topic) = (settings.clone(), topic.clone());
         let due = vigil.is_due(Instant::now());
         let asked = blocking(move || {
-            Ok(match is_answered(&client, &topic) {
-                true => Answers::It,
-                false if due => ask_for_another(&settings, &topic),
-                false => Answers::Nobody,
+            Ok(if is_answered(&client, &topic) {
+                Answers::It
+            } else if due {
+                ask_for_another(&settings, &topic)
+            } else {
+                Answers::Nobody
             })
         });
         let answers = asked.await.unwrap_or(Answers::Nobody);

@@ -164,7 +164,8 @@ impl Shared {
         }
     }
 
-    /// Puts another client in the place of this one. Returns whether it was there still.
+    /// Puts another client in the place of this one. Returns whether it did: others may
+    /// have done so before.
     fn replace(&self, broken: &Arc<Client>) -> bool {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&client, broken) {
@@ -172,7 +173,10 @@ impl Shared {
         }
         match connect(&self.settings) {
             Ok(new) => *client = Arc::new(new),
-            Err(error) => tracing::error!(%error, "no other producer could be made"),
+            Err(error) => {
+                tracing::error!(%error, "no other producer could be made");
+                return false;
+            }
         }
         true
     }
