@@ -22,7 +22,7 @@ use quipu_core::{
 };
 use quipu_schemas::timestamp::to_rfc3339;
 use std::{sync::Arc, time::Duration};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// What the gateway talks to.
 #[derive(Clone, Debug)]
@@ -51,6 +51,9 @@ pub struct Settings {
     pub scan: ScanBounds,
 }
 
+/// How many streams of adds are open at the same time, at most: what each may hold is bounded, too.
+pub(crate) const MAX_ADD_STREAMS: usize = 256;
+
 /// Answers calls. Shared by all transports.
 pub struct Gateway<L, E, R, C, P> {
     pub(crate) ports: Ports<L, E, R, C, P>,
@@ -60,6 +63,8 @@ pub struct Gateway<L, E, R, C, P> {
     pub(crate) signals: Signals,
     pub(crate) meters: Meters,
     pub(crate) quotas: Quotas,
+    /// Room for streams of adds.
+    pub(crate) add_streams: Arc<Semaphore>,
     policies: watch::Receiver<Arc<PolicyBook>>,
 }
 
@@ -115,6 +120,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                 signals,
                 meters,
                 quotas: Quotas::default(),
+                add_streams: Arc::new(Semaphore::new(MAX_ADD_STREAMS)),
                 policies,
             },
             publish,

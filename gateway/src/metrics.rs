@@ -7,7 +7,7 @@ use quipu_schemas::code::code_name;
 use std::{sync::OnceLock, time::Duration};
 use tonic::Code;
 
-/// The calls, as the label `method` names them.
+/// The calls, as the label `method` names them. Of a stream it is each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Add,
@@ -15,6 +15,7 @@ pub(crate) enum Method {
     Get,
     Clear,
     BatchAdd,
+    StreamAdd,
     BatchGet,
     ListCounters,
     Lookup,
@@ -36,6 +37,7 @@ impl Method {
             Self::Get => "get",
             Self::Clear => "clear",
             Self::BatchAdd => "batch_add",
+            Self::StreamAdd => "stream_add",
             Self::BatchGet => "batch_get",
             Self::ListCounters => "list_counters",
             Self::Lookup => "lookup",

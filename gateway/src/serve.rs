@@ -11,7 +11,11 @@ use crate::{
     tls::{self, Transport},
 };
 use ::metrics::{counter, gauge};
-use axum::{Router, body::Body, http::Response};
+use axum::{
+    Router,
+    body::Body,
+    http::{Extensions, Response},
+};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -74,7 +78,29 @@ struct Shared {
     transport: Transport,
     limits: Limits,
     requests: Semaphore,
-    closing: CancellationToken,
+    closing: Closing,
+}
+
+/// Whether a server is shutting down, for calls that would last.
+#[derive(Clone, Default)]
+pub(crate) struct Closing(Arc<CancellationToken>);
+
+impl Closing {
+    /// Of the server that a request came to. Where none put it there, there is no shutdown.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        let known = extensions.get::<Self>();
+        known.cloned().unwrap_or_default()
+    }
+
+    /// Says that the shutdown begins.
+    pub(crate) fn begin(&self) {
+        self.0.cancel();
+    }
+
+    /// Waits until it begins.
+    pub(crate) async fn begun(&self) {
+        self.0.cancelled().await;
+    }
 }
 
 /// Serves HTTP/1.1 and HTTP/2 (over TLS as ALPN says, otherwise with prior knowledge) until
@@ -93,7 +119,7 @@ pub async fn serve(
         transport,
         limits,
         requests: Semaphore::new(limits.requests),
-        closing: CancellationToken::new(),
+        closing: Closing::default(),
     });
     let permits = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
@@ -120,7 +146,7 @@ pub async fn serve(
         });
     }
     drop(listener);
-    shared.closing.cancel();
+    shared.closing.begin();
     let drained = timeout(limits.drain, async {
         while connections.join_next().await.is_some() {}
     });
@@ -156,7 +182,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
             let wait = timeout(shared.limits.headers, speaks_http2(&stream));
             let speaks = tokio::select! {
                 speaks = wait => speaks,
-                () = shared.closing.cancelled() => return,
+                () = shared.closing.begun() => return,
             };
             if let Ok(Ok(http2)) = speaks {
                 converse(stream, http2, peer, shared).await;
@@ -168,7 +194,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
             let wait = timeout(shared.limits.handshake, acceptor.accept(stream));
             let shaken = tokio::select! {
                 shaken = wait => shaken,
-                () = shared.closing.cancelled() => return,
+                () = shared.closing.begun() => return,
             };
             let Ok(Ok(stream)) = shaken else {
                 counter!(names::HANDSHAKES_FAILED).increment(1);
@@ -211,7 +237,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
-        () = shared.closing.cancelled() => {
+        () = shared.closing.begun() => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }
@@ -251,6 +277,7 @@ async fn respond(shared: &Shared, mut request: hyper::Request<Incoming>) -> Resp
             let asked = grpc_timeout(request.headers()).filter(|_| grpc);
             let limit = asked.unwrap_or(Duration::MAX).min(shared.limits.request);
             request.extensions_mut().insert(Deadline::within(limit));
+            request.extensions_mut().insert(shared.closing.clone());
             match timeout(limit, shared.router.clone().oneshot(request)).await {
                 Ok(Ok(response)) => return response,
                 Ok(Err(never)) => match never {},

@@ -36,7 +36,7 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// 2026-01-31T12:00:00Z.
 pub(crate) const START: Micros = Micros::new(1_769_860_800_000_000);
@@ -62,6 +62,7 @@ struct State {
     appended: Vec<(Topic, NewRecord)>,
     stall: Duration,
     down: bool,
+    held: Option<oneshot::Receiver<()>>,
     cached: BTreeMap<CounterKey, Checkpoint>,
     documents: BTreeMap<String, NamespaceDocument>,
 }
@@ -137,6 +138,20 @@ impl World {
     /// Makes the log take this long to stamp.
     pub(crate) fn stall(&self, by: Duration) {
         self.state.lock().unwrap().stall = by;
+    }
+
+    /// Makes the next append of events wait until what is returned is dropped.
+    pub(crate) fn hold_next_append(&self) -> oneshot::Sender<()> {
+        let (release, held) = oneshot::channel();
+        self.state.lock().unwrap().held = Some(held);
+        release
+    }
+
+    /// Waits until an append waits.
+    pub(crate) async fn append_is_held(&self) {
+        while self.state.lock().unwrap().held.is_some() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Makes the log and the cache unavailable.
@@ -247,6 +262,13 @@ impl Producer for World {
     ) -> Result<Vec<Appended>, LogError> {
         self.up()
             .map_err(|error| LogError::Unavailable(error.to_string()))?;
+        let held = match topic {
+            Topic::Events => self.state.lock().unwrap().held.take(),
+            _ => None,
+        };
+        if let Some(held) = held {
+            drop(held.await);
+        }
         let mut state = self.state.lock().unwrap();
         let append_time = self.clock.now() + state.stall;
         let mut appended = Vec::new();

@@ -240,6 +240,15 @@ impl counter_server::Counter for Fake {
         .await
     }
 
+    type StreamAddCountStream = tonic::codegen::BoxStream<v1::StreamAddResponse>;
+
+    async fn stream_add_count(
+        &self,
+        _: Request<tonic::Streaming<v1::StreamAddRequest>>,
+    ) -> Result<Response<Self::StreamAddCountStream>, Status> {
+        Err(Status::unimplemented("not used"))
+    }
+
     async fn get_count(
         &self,
         request: Request<v1::GetCountRequest>,

@@ -1,17 +1,18 @@
 //! Stands before the gRPC service: each call is allowed here, or does not reach it.
 
 use super::{
-    Caller,
+    Caller, LastingCaller,
     Permission::{self, Read, Write},
 };
-use crate::grpc::status;
+use crate::{failure::Failure, grpc::status};
 use quipu_schemas::v1::{
     AddAndGetCountRequest, AddAndGetCountResponse, AddCountRequest, AddCountResponse,
     BatchAddCountRequest, BatchAddCountResponse, BatchGetCountRequest, BatchGetCountResponse,
     ClearCountRequest, ClearCountResponse, GetCountRequest, GetCountResponse, ListCountersRequest,
-    ListCountersResponse, LookupEventRequest, LookupEventResponse, counter_server::Counter,
+    ListCountersResponse, LookupEventRequest, LookupEventResponse, StreamAddRequest,
+    counter_server::Counter,
 };
-use tonic::{Request, Response, Status, async_trait};
+use tonic::{Request, Response, Status, Streaming, async_trait};
 
 /// A service that answers only whom it may. It has no default for a call: one that is added to the
 /// service does not compile until it is decided here what it needs.
@@ -27,6 +28,14 @@ fn allow<T>(
         .iter()
         .try_for_each(|permission| caller.may(*permission, namespace))
         .map_err(|failure| status(&failure))
+}
+
+/// Whether a message of a stream may be taken, by the keys of this moment.
+pub(crate) fn allow_message(
+    caller: &LastingCaller,
+    message: &StreamAddRequest,
+) -> Result<(), Failure> {
+    caller.now().may(Write, &message.namespace)
 }
 
 #[async_trait]
@@ -69,6 +78,20 @@ impl<S: Counter> Counter for Guarded<S> {
     ) -> Result<Response<BatchAddCountResponse>, Status> {
         allow(&[Write], &request, &request.get_ref().namespace)?;
         self.0.batch_add_count(request).await
+    }
+
+    type StreamAddCountStream = S::StreamAddCountStream;
+
+    /// Its messages name their namespaces: [`allow_message`] decides about each.
+    async fn stream_add_count(
+        &self,
+        request: Request<Streaming<StreamAddRequest>>,
+    ) -> Result<Response<Self::StreamAddCountStream>, Status> {
+        let caller = Caller::of(request.extensions());
+        caller
+            .may_somewhere(Write)
+            .map_err(|failure| status(&failure))?;
+        self.0.stream_add_count(request).await
     }
 
     async fn batch_get_count(

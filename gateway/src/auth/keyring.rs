@@ -102,18 +102,29 @@ impl Keyring {
         let hash = Hash::of(presented);
         let claimed = claimed_id(presented).and_then(|id| self.0.get(id));
         let key = claimed.ok_or(NoKey::Invalid)?;
-        if !key.hash.is(&hash) {
-            return Err(NoKey::Invalid);
-        }
-        // Only who knows the secret learns that it has ended.
-        if now >= key.expires {
-            return Err(NoKey::Expired);
-        }
-        Ok(Arc::clone(key))
+        key.while_it_lasts(&hash, now)
+    }
+
+    /// A key that was found before, as it is now: it may have ended, or been taken away, or may do
+    /// something else.
+    pub(super) fn find_again(&self, before: &Key, now: Micros) -> Result<Arc<Key>, NoKey> {
+        let key = self.0.get(&before.id).ok_or(NoKey::Invalid)?;
+        key.while_it_lasts(&before.hash, now)
     }
 }
 
 impl Key {
+    fn while_it_lasts(self: &Arc<Self>, hash: &Hash, now: Micros) -> Result<Arc<Self>, NoKey> {
+        if !self.hash.is(hash) {
+            return Err(NoKey::Invalid);
+        }
+        // Only who knows the secret learns that it has ended.
+        if now >= self.expires {
+            return Err(NoKey::Expired);
+        }
+        Ok(Arc::clone(self))
+    }
+
     /// Whether a namespace is one of its own, whether it exists or not.
     pub(super) fn covers(&self, namespace: &str) -> bool {
         self.namespaces.iter().any(|scope| match scope {
@@ -239,6 +250,27 @@ mod tests {
         for wrong in [other.reveal(), "quipu_ci_", "", &secret.reveal()[1..]] {
             assert_eq!(found(wrong, end), Err(NoKey::Invalid), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_key_is_found_again_as_it_is_now_or_not_at_all() {
+        let secret = Secret::generate("ci").unwrap();
+        let end = from_rfc3339("2026-02-01T00:00:00Z").unwrap();
+        let keys = Keyring::parse(&entry(&secret).to_toml()).unwrap();
+        let before = keys.find(secret.reveal(), end.pred()).unwrap();
+        let again = |keys: &Keyring, at| keys.find_again(&before, at).map(|key| key.allow.clone());
+        assert_eq!(again(&keys, end.pred()), Ok(before.allow.clone()));
+        assert_eq!(again(&keys, end), Err(NoKey::Expired));
+        let less = KeyEntry {
+            allow: vec![Permission::Read],
+            ..entry(&secret)
+        };
+        let less = Keyring::parse(&less.to_toml()).unwrap();
+        assert_eq!(again(&less, end.pred()), Ok(vec![Permission::Read]));
+        let other = entry(&Secret::generate("ci").unwrap());
+        let other = Keyring::parse(&other.to_toml()).unwrap();
+        assert_eq!(again(&other, end.pred()), Err(NoKey::Invalid));
+        assert_eq!(again(&Keyring::default(), end.pred()), Err(NoKey::Invalid));
     }
 
     #[test]

@@ -53,6 +53,41 @@ impl Access {
             },
         }
     }
+
+    /// Who a caller is now.
+    fn again(&self, caller: &Caller) -> Caller {
+        let (Self::Keys { keys, clock }, Caller::Holder(key)) = (self, caller) else {
+            return caller.clone();
+        };
+        match keys.get().find_again(key, clock.now()) {
+            Ok(key) => Caller::Holder(key),
+            Err(why) => Caller::Nobody(why.into()),
+        }
+    }
+}
+
+/// Who makes a call that lasts for longer than its key may.
+pub(crate) struct LastingCaller {
+    access: Option<Access>,
+    at_first: Caller,
+}
+
+impl LastingCaller {
+    /// The caller of a request.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        Self {
+            access: extensions.get::<Access>().cloned(),
+            at_first: Caller::of(extensions),
+        }
+    }
+
+    /// Who it is by the keys of this moment.
+    pub(crate) fn now(&self) -> Caller {
+        match &self.access {
+            Some(access) => access.again(&self.at_first),
+            None => self.at_first.clone(),
+        }
+    }
 }
 
 /// Puts the caller of each request beside it. Refuses here what needs no look into a call: gRPC
@@ -62,6 +97,7 @@ pub fn authenticated(router: Router, access: Access) -> Router {
         let caller = access.caller(request.headers());
         let refused = check(&caller, &request);
         request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(access.clone());
         async move {
             match refused {
                 Ok(()) => next.run(request).await,

@@ -1,6 +1,8 @@
 //! gRPC: the same calls, with google.rpc.Status and its details.
 
+mod add_stream;
 mod convert;
+mod flow;
 mod health;
 mod service;
 mod status;

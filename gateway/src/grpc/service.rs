@@ -1,18 +1,24 @@
 //! The service `quipu.v1.Counter`.
 
 use super::{
+    add_stream::{self, Terms},
     convert::{
         count_result, idempotent, item, made_token, min_freshness, mutation, mutation_status,
         outcome, result, token,
     },
+    flow::Bounds,
     status::status,
 };
 use crate::{
     Gateway,
-    deadline::Deadline,
+    auth::LastingCaller,
+    deadline::{Deadline, grpc_timeout},
     failure::{Failure, reason},
     metrics::Method,
+    names,
+    serve::Closing,
 };
+use ::metrics::counter;
 use quipu_adapters::ports::{Cache, ControlPlane, EventStore, Producer, RollupStore};
 use quipu_core::event::Mutation;
 use quipu_schemas::{
@@ -22,11 +28,11 @@ use quipu_schemas::{
         BatchAddCountRequest, BatchAddCountResponse, BatchGetCountRequest, BatchGetCountResponse,
         ClearCountRequest, ClearCountResponse, GetCountRequest, GetCountResponse,
         ListCountersRequest, ListCountersResponse, LookupEventRequest, LookupEventResponse,
-        counter_server::Counter,
+        StreamAddRequest, StreamAddResponse, counter_server::Counter,
     },
 };
 use std::sync::Arc;
-use tonic::{Code, Request, Response, Status, async_trait};
+use tonic::{Code, Request, Response, Status, Streaming, async_trait, codegen::BoxStream};
 
 /// The gateway as a gRPC service.
 pub(crate) struct CounterService<L, E, R, C, P>(pub(crate) Arc<Gateway<L, E, R, C, P>>);
@@ -160,6 +166,28 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
             })
         })
         .await
+    }
+
+    type StreamAddCountStream = BoxStream<StreamAddResponse>;
+
+    async fn stream_add_count(
+        &self,
+        request: Request<Streaming<StreamAddRequest>>,
+    ) -> Result<Response<Self::StreamAddCountStream>, Status> {
+        let room = Arc::clone(&self.0.add_streams).try_acquire_owned();
+        let room = room.map_err(|_| {
+            counter!(names::OVERLOADED).increment(1);
+            status(&Failure::overloaded())
+        })?;
+        let terms = Terms {
+            caller: LastingCaller::of(request.extensions()),
+            closing: Closing::of(request.extensions()),
+            time: grpc_timeout(request.metadata().as_ref()),
+            bounds: Bounds::default(),
+            room,
+        };
+        let answers = add_stream::answers(Arc::clone(&self.0), terms, request.into_inner());
+        Ok(Response::new(Box::pin(answers)))
     }
 
     async fn batch_get_count(

@@ -18,7 +18,7 @@ use axum::{
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp::to_rfc3339;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 use tower::ServiceExt;
 
 /// Of another tenant, and exists; and one that does not.
@@ -32,6 +32,8 @@ struct Keys {
     _file: tempfile::NamedTempFile,
     secrets: Vec<(Vec<Permission>, Secret)>,
     ended: Secret,
+    /// May write, for an hour.
+    ends_soon: Secret,
 }
 
 fn keys(world: &World) -> Keys {
@@ -64,6 +66,8 @@ fn keys(world: &World) -> Keys {
         })
         .collect();
     let ended = add("ended", &[Read, Write, Admin, Metrics], Some(START));
+    let soon = START + Duration::from_hours(1);
+    let ends_soon = add("ends-soon", &[Write], Some(soon));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &text).unwrap();
     let parse = |read: &[Vec<u8>]| Keyring::parse(std::str::from_utf8(&read[0]).unwrap());
@@ -76,6 +80,7 @@ fn keys(world: &World) -> Keys {
         _file: file,
         secrets,
         ended,
+        ends_soon,
     }
 }
 
@@ -168,6 +173,8 @@ async fn every_call_over_http_needs_its_permissions_in_its_own_namespaces() {
     let mut tried: BTreeSet<_> = rows.iter().map(|row| row.method as usize).collect();
     // It has a test of its own: it is of no namespace.
     tried.insert(Method::ListNamespaces as usize);
+    // This one is over gRPC alone.
+    tried.insert(Method::StreamAdd as usize);
     assert_eq!(tried, (0..METHODS).collect(), "each call has its row");
     let world = World::new();
     let keys = keys(&world);

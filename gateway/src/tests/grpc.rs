@@ -1,3 +1,5 @@
+mod stream;
+
 use crate::{
     Limits, Transport, serve,
     testing::{NS, START, World},

@@ -2,7 +2,7 @@
 
 use super::{NOBODYS, OURS, THEIRS, keys};
 use crate::{
-    Limits, Transport,
+    Access, Limits, Transport,
     auth::Permission::{self, Read, Write},
     serve,
     testing::{START, World},
@@ -14,7 +14,12 @@ use quipu_schemas::{
 };
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tonic::{Code, Status, metadata::MetadataValue, service::Interceptor, transport::Channel};
+use tonic::{
+    Code, Status,
+    metadata::MetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::Channel,
+};
 use tonic_types::StatusExt;
 
 /// Sends a key with each call.
@@ -31,6 +36,8 @@ impl Interceptor for WithKey {
     }
 }
 
+type Client = CounterClient<InterceptedService<Channel, WithKey>>;
+
 /// A call's answer, and what the call needs.
 macro_rules! call {
     ($client:ident.$method:ident, $request:ident { $($field:ident),* }, $needs:expr) => {{
@@ -44,6 +51,33 @@ fn token() -> v1::IdempotencyToken {
         token: "t".to_owned(),
         generation_time: Some(to_proto(START)),
     }
+}
+
+/// A message of a stream.
+fn message(namespace: &str) -> v1::StreamAddRequest {
+    v1::StreamAddRequest {
+        namespace: namespace.to_owned(),
+        ..v1::StreamAddRequest::default()
+    }
+}
+
+/// What the answer to a message says of it as a whole.
+fn whole(answer: v1::StreamAddResponse) -> Result<(), Status> {
+    answer.error.map_or(Ok(()), |error| {
+        let details = error.encode_to_vec().into();
+        Err(Status::with_details(
+            Code::from(error.code),
+            error.message,
+            details,
+        ))
+    })
+}
+
+async fn stream_one(mut client: Client, namespace: String) -> Result<(), Status> {
+    let messages = futures::stream::iter([message(&namespace)]);
+    let answers = client.stream_add_count(messages).await?;
+    let answer = answers.into_inner().message().await?;
+    whole(answer.expect("each message is answered"))
 }
 
 /// Makes a call by its name, and says what it needs.
@@ -98,6 +132,7 @@ async fn grpc(
             BatchAddCountRequest { namespace },
             &[Write]
         ),
+        "StreamAddCount" => (stream_one(client, namespace).await, &[Write]),
         "BatchGetCount" => call!(
             client.batch_get_count,
             BatchGetCountRequest { namespace },
@@ -131,13 +166,10 @@ fn grpc_calls() -> Vec<String> {
     names
 }
 
-#[tokio::test]
-async fn every_call_over_grpc_needs_its_permissions_in_its_own_namespaces() {
-    let world = World::new();
-    let keys = keys(&world);
+async fn connect(world: &World, access: Access) -> Channel {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = world.router_for(keys.access.clone());
+    let router = world.router_for(access);
     let limits = Limits::default();
     tokio::spawn(serve(
         listener,
@@ -147,12 +179,19 @@ async fn every_call_over_grpc_needs_its_permissions_in_its_own_namespaces() {
         std::future::pending(),
     ));
     let channel = Channel::from_shared(format!("http://{address}")).unwrap();
-    let channel = channel
-        .connect_timeout(Duration::from_secs(5))
-        .connect()
-        .await
-        .unwrap();
-    let reason = |status: &Status| status.get_details_error_info().unwrap().reason;
+    let channel = channel.connect_timeout(Duration::from_secs(5));
+    channel.connect().await.unwrap()
+}
+
+fn reason(status: &Status) -> String {
+    status.get_details_error_info().unwrap().reason
+}
+
+#[tokio::test]
+async fn every_call_over_grpc_needs_its_permissions_in_its_own_namespaces() {
+    let world = World::new();
+    let keys = keys(&world);
+    let channel = connect(&world, keys.access.clone()).await;
     for name in grpc_calls() {
         for namespace in [OURS, THEIRS, NOBODYS] {
             for (key, expected) in [
@@ -175,5 +214,33 @@ async fn every_call_over_grpc_needs_its_permissions_in_its_own_namespaces() {
             }
         }
     }
+    assert!(world.appended_events().is_empty());
+}
+
+#[tokio::test]
+async fn each_message_of_a_stream_is_decided_by_its_namespace_and_the_keys_of_its_moment() {
+    let world = World::new();
+    let keys = keys(&world);
+    let channel = connect(&world, keys.access.clone()).await;
+    let key = WithKey(Some(keys.ends_soon.reveal().to_owned()));
+    let mut client = CounterClient::with_interceptor(channel, key);
+    let (send, messages) = futures::channel::mpsc::unbounded();
+    let mut answers = client
+        .stream_add_count(messages)
+        .await
+        .unwrap()
+        .into_inner();
+    let mut ask = async |namespace| {
+        send.unbounded_send(message(namespace)).unwrap();
+        let answer = answers.message().await.unwrap().unwrap();
+        reason(&whole(answer).unwrap_err())
+    };
+    assert_eq!(ask(OURS).await, "UNKNOWN_NAMESPACE");
+    for denied in [THEIRS, NOBODYS, ""] {
+        assert_eq!(ask(denied).await, "NOT_ALLOWED", "{denied:?}");
+    }
+    assert_eq!(ask(OURS).await, "UNKNOWN_NAMESPACE", "the stream goes on");
+    world.hands.advance(Duration::from_hours(1));
+    assert_eq!(ask(OURS).await, "API_KEY_EXPIRED");
     assert!(world.appended_events().is_empty());
 }
