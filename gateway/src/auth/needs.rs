@@ -23,9 +23,12 @@ enum Needs<'a> {
 fn needs<'a>(call: &'a Call<'_>) -> Needs<'a> {
     match call {
         // Metrics were decided before: they are answered while there is no gateway, too.
-        Call::Index | Call::Live | Call::Ready | Call::Metrics | Call::NamespaceSchema => {
-            Needs::Nothing
-        }
+        Call::Index
+        | Call::Live
+        | Call::Ready
+        | Call::Metrics
+        | Call::OpenApi
+        | Call::NamespaceSchema => Needs::Nothing,
         Call::ListNamespaces => Needs::Somewhere(Read),
         Call::ShowNamespace(name)
         | Call::NamespaceHistory(name)

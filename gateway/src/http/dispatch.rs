@@ -1,7 +1,8 @@
 //! From a request to the call that it is, and from the answer to a response.
 
 use super::{
-    body, change,
+    body::{self, Object},
+    change,
     error::render,
     history::{self, HistoryAnswer},
     json::{
@@ -37,6 +38,8 @@ const EFFECTIVE_FROM: HeaderName = HeaderName::from_static("quipu-effective-from
 
 const INDEX: &str = include_str!("index.json");
 
+const OPEN_API: &str = include_str!("openapi.json");
+
 impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gateway<L, E, R, C, P> {
     /// Answers any request that is not gRPC.
     pub(crate) async fn http(&self, probes: &Probes, request: Request<Body>) -> Response<Body> {
@@ -54,6 +57,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         }
         let method = match &call {
             Call::Index => return with_type("application/json", INDEX),
+            Call::OpenApi => return with_type("application/json", OPEN_API),
             Call::NamespaceSchema => return with_type("application/schema+json", SCHEMA),
             Call::Live => return with_type("text/plain", "live\n"),
             Call::Metrics => return with_type("text/plain; version=0.0.4", (probes.metrics)()),
@@ -104,7 +108,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::ApplyNamespace(name) => {
                 let asked = change::request(request.headers());
                 let body = body::read(request).await?;
-                let given = body::parse::<NamespaceDocument>(&body)?;
+                let given = body::object::<NamespaceDocument>(&body)?;
                 Ok(document(&self.apply_namespace(&name, given, asked?).await?))
             }
             Call::ShowNamespace(name) => Ok(document(&self.show_namespace(&name).await?)),
@@ -127,7 +131,12 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                     .collect();
                 Ok(json(&NamespacesAnswer { namespaces }))
             }
-            Call::Index | Call::Live | Call::Ready | Call::Metrics | Call::NamespaceSchema => {
+            Call::Index
+            | Call::Live
+            | Call::Ready
+            | Call::Metrics
+            | Call::OpenApi
+            | Call::NamespaceSchema => {
                 unreachable!("answered before any call is measured")
             }
         }
@@ -139,7 +148,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
         let body = body::read(request).await?;
-        let body = body::parse::<AddBody<'_>>(&body)?;
+        let body = body::object::<AddBody<'_>>(&body)?;
         let applied = self
             .mutate(&counter.namespace, body.request(&counter.name))
             .await?;
@@ -153,7 +162,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     ) -> Result<Response<Body>, Failure> {
         let deadline = Deadline::of(request.extensions());
         let body = body::read(request).await?;
-        let body = body::parse::<AddBody<'_>>(&body)?;
+        let body = body::object::<AddBody<'_>>(&body)?;
         let request = body.request(&counter.name);
         let added = self
             .add_and_get(&counter.namespace, request, deadline)
@@ -171,7 +180,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
         let body = body::read(request).await?;
-        let body = body::parse::<ClearBody<'_>>(&body)?;
+        let body = body::object::<ClearBody<'_>>(&body)?;
         let applied = self
             .mutate(&counter.namespace, body.request(&counter.name))
             .await?;
@@ -201,8 +210,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
         let body = body::read(request).await?;
-        let body = body::parse::<LookupBody<'_>>(&body)?;
-        let token = body.idempotency_token.request();
+        let body = body::object::<LookupBody<'_>>(&body)?;
+        let token = body.idempotency_token.0.request();
         let outcome = self
             .lookup(namespace, &body.counter_name, token, &body.item_key)
             .await?;
@@ -212,15 +221,19 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
 
 /// The items of a batch. Only when one is bad are they read one by one, so that it fails alone.
 fn batch_items(body: &[u8]) -> Result<Vec<Result<ItemBody<'_>, Failure>>, Failure> {
-    if let Ok(batch) = serde_json::from_slice::<BatchBody<'_>>(body) {
-        return Ok(batch.items.into_iter().map(Ok).collect());
+    if let Ok(Object(batch)) = serde_json::from_slice::<Object<BatchBody<'_>>>(body) {
+        return Ok(batch
+            .items
+            .into_iter()
+            .map(|Object(item)| Ok(item))
+            .collect());
     }
-    let batch = body::parse::<RawBatchBody<'_>>(body)?;
+    let batch = body::object::<RawBatchBody<'_>>(body)?;
     call::check_batch_size("items", batch.items.len())?;
     Ok(batch
         .items
         .into_iter()
-        .map(|item| body::parse(item.get().as_bytes()))
+        .map(|item| body::object(item.get().as_bytes()))
         .collect())
 }
 

@@ -1,6 +1,6 @@
 //! The JSON of requests and answers.
 
-use super::error::ErrorObject;
+use super::{body::Object, error::ErrorObject};
 use crate::{
     call::{Applied, Count, EventToken, MutationRequest, Status, TokenRequest},
     failure::Failure,
@@ -23,7 +23,7 @@ use std::{borrow::Cow, fmt};
 pub(super) struct AddBody<'a> {
     pub(super) delta: Int64,
     #[serde(borrow)]
-    pub(super) idempotency_token: Option<TokenBody<'a>>,
+    pub(super) idempotency_token: Option<Object<TokenBody<'a>>>,
     #[serde(borrow, default)]
     pub(super) item_key: Cow<'a, str>,
 }
@@ -32,7 +32,7 @@ pub(super) struct AddBody<'a> {
 #[serde(deny_unknown_fields)]
 pub(super) struct ClearBody<'a> {
     #[serde(borrow)]
-    pub(super) idempotency_token: Option<TokenBody<'a>>,
+    pub(super) idempotency_token: Option<Object<TokenBody<'a>>>,
     #[serde(borrow, default)]
     pub(super) item_key: Cow<'a, str>,
 }
@@ -41,7 +41,7 @@ pub(super) struct ClearBody<'a> {
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchBody<'a> {
     #[serde(borrow)]
-    pub(super) items: Vec<ItemBody<'a>>,
+    pub(super) items: Vec<Object<ItemBody<'a>>>,
 }
 
 /// A batch whose items are not read yet.
@@ -59,7 +59,7 @@ pub(super) struct ItemBody<'a> {
     pub(super) counter_name: Cow<'a, str>,
     pub(super) delta: Int64,
     #[serde(borrow)]
-    pub(super) idempotency_token: Option<TokenBody<'a>>,
+    pub(super) idempotency_token: Option<Object<TokenBody<'a>>>,
     #[serde(borrow, default)]
     pub(super) item_key: Cow<'a, str>,
 }
@@ -70,7 +70,7 @@ pub(super) struct LookupBody<'a> {
     #[serde(borrow)]
     pub(super) counter_name: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) idempotency_token: TokenBody<'a>,
+    pub(super) idempotency_token: Object<TokenBody<'a>>,
     #[serde(borrow, default)]
     pub(super) item_key: Cow<'a, str>,
 }
@@ -88,7 +88,10 @@ impl AddBody<'_> {
         MutationRequest {
             counter_name,
             mutation: Mutation::Add(self.delta.0),
-            token: self.idempotency_token.as_ref().map(TokenBody::request),
+            token: self
+                .idempotency_token
+                .as_ref()
+                .map(|token| token.0.request()),
             item_key: &self.item_key,
         }
     }
@@ -99,7 +102,10 @@ impl ClearBody<'_> {
         MutationRequest {
             counter_name,
             mutation: Mutation::Clear,
-            token: self.idempotency_token.as_ref().map(TokenBody::request),
+            token: self
+                .idempotency_token
+                .as_ref()
+                .map(|token| token.0.request()),
             item_key: &self.item_key,
         }
     }
@@ -110,7 +116,10 @@ impl ItemBody<'_> {
         MutationRequest {
             counter_name: &self.counter_name,
             mutation: Mutation::Add(self.delta.0),
-            token: self.idempotency_token.as_ref().map(TokenBody::request),
+            token: self
+                .idempotency_token
+                .as_ref()
+                .map(|token| token.0.request()),
             item_key: &self.item_key,
         }
     }

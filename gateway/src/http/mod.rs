@@ -6,6 +6,8 @@ mod dispatch;
 mod error;
 mod history;
 mod json;
+#[cfg(test)]
+mod openapi;
 mod path;
 mod reads;
 

@@ -8,14 +8,16 @@ use std::borrow::Cow;
 /// A call, with the names that its path holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call<'p> {
-    /// What can be called.
+    /// `GET /`: what can be called.
     Index,
-    /// Whether the process lives.
+    /// `GET /healthz/live`: whether the process lives.
     Live,
-    /// Whether calls can be answered.
+    /// `GET /healthz/ready`: whether calls can be answered.
     Ready,
-    /// The metrics, as Prometheus reads them.
+    /// `GET /metrics`, as Prometheus reads them.
     Metrics,
+    /// `GET /v1/openapi.json`
+    OpenApi,
     /// `GET /v1/namespaces`
     ListNamespaces,
     /// `PUT /v1/namespaces/{ns}`
@@ -82,6 +84,7 @@ pub(crate) fn parse<'p>(method: &Method, path: &'p str) -> Result<Call<'p>, NoCa
         "/healthz/live" => Some(Call::Live),
         "/healthz/ready" => Some(Call::Ready),
         "/metrics" => Some(Call::Metrics),
+        "/v1/openapi.json" => Some(Call::OpenApi),
         "/v1/namespaces" => Some(Call::ListNamespaces),
         "/v1/schemas/namespace" => Some(Call::NamespaceSchema),
         _ => None,
@@ -132,11 +135,15 @@ fn counter_call<'p>(
         let name = decode("counter_name", rest)?;
         return Ok(Call::Get(Counter { namespace, name }));
     }
-    if method != Method::POST {
-        return Err(NoCall::MethodNotAllowed("GET, HEAD, POST"));
-    }
     // The verb stands behind the last colon: a name may hold colons of its own.
     let (name, verb) = rest.rsplit_once(':').unwrap_or((rest, ""));
+    if method != Method::POST {
+        // Also a verb can be read: it is then the end of a name.
+        return Err(NoCall::MethodNotAllowed(match verb {
+            "add" | "addAndGet" | "clear" => "GET, HEAD, POST",
+            _ => "GET, HEAD",
+        }));
+    }
     let counter = Counter {
         namespace,
         name: decode("counter_name", name)?,
@@ -195,6 +202,7 @@ mod tests {
             ("HEAD", "/healthz/live", Call::Live),
             ("GET", "/healthz/ready", Call::Ready),
             ("GET", "/metrics", Call::Metrics),
+            ("GET", "/v1/openapi.json", Call::OpenApi),
             ("GET", "/v1/namespaces", Call::ListNamespaces),
             ("PUT", "/v1/namespaces/a", Call::ApplyNamespace("a".into())),
             ("GET", "/v1/namespaces/a", Call::ShowNamespace("a".into())),
@@ -296,9 +304,11 @@ mod tests {
             (Method::POST, "/metrics", "GET, HEAD"),
             (Method::PUT, "/v1/namespaces/a/history", "GET, HEAD"),
             (Method::POST, "/v1/namespaces/a", "GET, HEAD, PUT, DELETE"),
+            (Method::PUT, "/v1/namespaces/a/counters/b", "GET, HEAD"),
+            (Method::PUT, "/v1/namespaces/a/counters/b:c", "GET, HEAD"),
             (
                 Method::PUT,
-                "/v1/namespaces/a/counters/b",
+                "/v1/namespaces/a/counters/b:add",
                 "GET, HEAD, POST",
             ),
             (Method::GET, "/v1/namespaces/a/counters:batchAdd", "POST"),

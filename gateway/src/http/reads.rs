@@ -83,7 +83,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
         let body = body::read(request).await?;
-        let body = body::parse::<BatchGetBody<'_>>(&body)?;
+        let body = body::object::<BatchGetBody<'_>>(&body)?;
         call::check_batch_size("counter_names", body.counter_names.len())?;
         // One by one, so that one which is no text fails alone.
         let names = body.counter_names.iter();

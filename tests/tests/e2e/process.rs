@@ -80,12 +80,15 @@ impl Place {
 
     /// Starts a server without waiting for it.
     pub(crate) fn spawn(&self, http: &str, grpc: &str) -> Running {
+        self.run(&mut self.serve(http, grpc))
+    }
+
+    fn run(&self, serve: &mut Command) -> Running {
         let log = OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.beside("stderr"));
-        let child = self
-            .serve(http, grpc)
+        let child = serve
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log.expect("a file for standard error"))
@@ -125,7 +128,12 @@ impl Place {
 
     /// The same on given ports.
     pub(crate) fn start_at(&self, http: &str, grpc: &str) -> Server {
-        let mut running = self.spawn(http, grpc);
+        self.start_by(&mut self.serve(http, grpc))
+    }
+
+    /// The same by a command that serves it.
+    pub(crate) fn start_by(&self, serve: &mut Command) -> Server {
+        let mut running = self.run(serve);
         let out = running.0.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
         let _ = BufReader::new(out).read_line(&mut line);

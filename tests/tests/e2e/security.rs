@@ -24,7 +24,7 @@ fn text(path: &Path) -> &str {
 }
 
 /// Makes a key, and puts its secret into a file of its own.
-fn make_key(place: &Place, keys: &Path, id: &str, namespace: &str) -> PathBuf {
+pub(crate) fn make_key(place: &Place, keys: &Path, id: &str, namespace: &str) -> PathBuf {
     let allow = "read,write,admin";
     let file = text(keys);
     let made = quipu(&[

@@ -172,6 +172,33 @@ async fn malformed_json_is_refused_with_line_and_column() {
 }
 
 #[tokio::test]
+async fn an_array_of_the_values_is_no_object() {
+    let world = World::new();
+    for (method, path, body) in [
+        ("POST", path("counters/a:add"), "[1]"),
+        ("POST", path("counters/a:clear"), "[null]"),
+        (
+            "POST",
+            path("counters/a:add"),
+            r#"{"delta": 1, "idempotency_token": ["t", "2026-01-31T12:00:00Z"]}"#,
+        ),
+        ("POST", path("counters:batchAdd"), "[[]]"),
+        ("POST", path("counters:batchGet"), "[[]]"),
+        ("PUT", "/v1/namespaces/web".to_owned(), r#"["web"]"#),
+    ] {
+        let answer = send(&world, method, &path, body).await;
+        let expected = (400, "INVALID_ARGUMENT", "INVALID_FIELD");
+        assert_eq!(answer.error(), expected, "{body}");
+        assert!(answer.message().contains("expected an object"), "{body}");
+    }
+    let batch = r#"{"items": [["a", 1], {"counter_name": "a", "delta": 1}]}"#;
+    let answer = send(&world, "POST", &path("counters:batchAdd"), batch).await;
+    let results = &answer.body["results"];
+    assert_eq!(results[0]["error"]["code"], "INVALID_ARGUMENT");
+    assert_eq!(results[1]["status"], "ACCEPTED");
+}
+
+#[tokio::test]
 async fn only_json_that_says_so_is_taken() {
     let world = World::new();
     for content_type in [
@@ -212,6 +239,8 @@ async fn paths_and_methods_that_are_no_calls_have_the_same_error_shape() {
     assert_eq!(answer.error(), (404, "NOT_FOUND", "NO_SUCH_CALL"));
     let answer = send(&world, "DELETE", &path("counters/a"), "").await;
     assert_eq!(answer.error(), (405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"));
+    assert_eq!(answer.headers[header::ALLOW], "GET, HEAD");
+    let answer = send(&world, "DELETE", &path("counters/a:add"), "").await;
     assert_eq!(answer.headers[header::ALLOW], "GET, HEAD, POST");
 }
 

@@ -1,42 +1,24 @@
 //! The example of a producer in Python, with the client that it names.
 
 use super::{mutations::now, turns::Turn};
-use crate::files::{read, root};
+use crate::{
+    files::{read, root},
+    python,
+};
 use std::{
-    fs,
     io::Write,
-    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// Python with the example's Kafka client, installed once for each version of it.
-fn python() -> PathBuf {
+#[test]
+fn what_the_example_in_python_publishes_as_json_is_counted() {
+    let mut turn = Turn::take();
     let requirements = read("examples/python/requirements.txt");
     let client = requirements
         .lines()
         .find(|line| line.starts_with("confluent-kafka=="))
         .expect("the client has a version");
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("venv-{client}"));
-    let (python, finished) = (place.join("bin/python"), place.join("finished"));
-    if !finished.exists() {
-        let place = place.to_str().expect("a path in UTF-8");
-        run(Command::new("python3").args(["-m", "venv", "--clear", place]));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", client]));
-        fs::write(finished, "").expect("the directory is ours");
-    }
-    python
-}
-
-fn run(command: &mut Command) {
-    let ran = command.output().expect("python3 is installed");
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{command:?}: {said}");
-}
-
-#[test]
-fn what_the_example_in_python_publishes_as_json_is_counted() {
-    let mut turn = Turn::take();
-    let python = python();
+    let python = python::with(client);
     let cluster = turn.cluster();
     let (api, installation) = (cluster.api(), &cluster.installation);
     api.put_namespace("python", "5s");
