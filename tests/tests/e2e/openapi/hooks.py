@@ -119,6 +119,9 @@ def is_refused_rightly(case, response):
         return any(
             isinstance(part, float) or re.fullmatch("[+-]?[0-9]{19,}", part) for part in parts(case)
         )
+    if field == "quipu-author" and not (case.headers or {}).get(field, "").isascii():
+        # The tool writes headers in Latin-1, where the server reads UTF-8: to it they have other characters.
+        return True
     if field in BYTES:
         texts = (part for part in parts(case) if isinstance(part, str))
         return any(len(text.encode(errors="replace")) > BYTES[field] for text in texts)
@@ -132,13 +135,21 @@ def is_refused_in_part(case, response):
     return any("error" in result for result in json.loads(response.content)["results"])
 
 
+def is_ignored(case, response):
+    """Whether what is bad stands where a BEST_EFFORT namespace looks at nothing: in tokens and item keys."""
+    if response.status_code != 200 or json.loads(response.content).get("idempotent") is not False:
+        return False
+    token = case.body.get("idempotency_token") or {}
+    return len(case.body.get("item_key", "")) > 128 or not 1 <= len(token.get("token", "t")) <= 128
+
+
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     kind = type(failure).__name__
     if kind == "RejectedPositiveData":
         return not is_refused_rightly(case, response)
     if kind == "AcceptedNegativeData":
-        return not is_refused_in_part(case, response)
+        return not (is_refused_in_part(case, response) or is_ignored(case, response))
     if re.search(":(add|addAndGet|clear)$", case.operation.path):
         # Such a path can also be read: the whole is then the name of a counter.
         if kind == "AllowHeaderMismatch":
