@@ -6,6 +6,7 @@ use fred::{
     interfaces::{ClientLike, EventInterface},
     rustls::{
         ClientConfig, RootCertStore,
+        crypto::ring,
         pki_types::{CertificateDer, pem::PemObject},
     },
     types::{
@@ -110,6 +111,9 @@ fn connector(tls: &RedisTls) -> Result<TlsConnector, SettingsError> {
         key: "tls.ca_file",
         problem,
     };
+    // Dependencies bring a second provider along, and with two of them rustls wants to be told.
+    // Whoever told it before has the same say.
+    let _ = ring::default_provider().install_default();
     let Some(path) = &tls.ca_file else {
         return TlsConnector::default_rustls().map_err(|error| refused(error.to_string()));
     };
@@ -126,4 +130,25 @@ fn connector(tls: &RedisTls) -> Result<TlsConnector, SettingsError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(config.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::generate_simple_self_signed;
+
+    #[test]
+    fn certificates_of_a_file_are_trusted_and_a_file_without_any_is_named() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = directory.path().join("ca.pem");
+        let tls = RedisTls {
+            ca_file: Some(file.clone()),
+        };
+        let made = generate_simple_self_signed(["redis".to_owned()]).expect("a certificate");
+        std::fs::write(&file, made.cert.pem()).expect("written");
+        assert!(connector(&tls).is_ok());
+        std::fs::write(&file, "").expect("written");
+        let refused = connector(&tls).expect_err("it holds none");
+        assert!(refused.problem.contains("ca.pem"), "{refused}");
+    }
 }
