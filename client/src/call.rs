@@ -55,6 +55,12 @@ impl<'a> Calling<'a> {
         }
     }
 
+    /// The same, of a call that asks the server to wait for something.
+    pub(crate) fn waiting(self) -> Self {
+        let attempts = self.attempts.waiting();
+        Self { attempts, ..self }
+    }
+
     /// How long a step may take from now on.
     pub(crate) fn patience(&self) -> Duration {
         self.attempts.patience(self.client.shared.clock.steady())

@@ -24,7 +24,8 @@
 //!   own, [`Failure::OutcomeUnknown`].
 //! - It **hedges** when told to ([`ClientOptions::hedge_after`]): a second attempt with the same
 //!   token while the first is under way.
-//! - It **batches** when told to ([`Client::batcher`]).
+//! - It **batches** when told to ([`Client::batcher`]), and sends batches over one lasting call
+//!   ([`Client::add_stream`]).
 //!
 //! Counters of a `BEST_EFFORT` namespace count a mutation as often as it comes. So before the client
 //! sends anything a second time that may have been applied, it learns the kind of the namespace from
@@ -52,11 +53,13 @@ mod failure;
 mod hedge;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod list;
 mod modes;
 mod mutate;
 mod options;
 mod read;
 mod retry;
+mod stream;
 mod tls;
 mod token;
 mod transport;
@@ -71,11 +74,13 @@ pub use control::Namespaces;
 pub use failure::{Error, Failure, Said};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaOptions;
-pub use mutate::{Mutation, Receipt};
+pub use list::Counters;
+pub use mutate::{Added, Mutation, Receipt};
 pub use options::{ClientOptions, Event, OptionsError};
 pub use quipu_core::time::Micros;
 pub use quipu_schemas::v1;
 pub use read::{Count, Precision};
 pub use retry::{Backoff, Entropy};
+pub use stream::AddStream;
 pub use token::{LateMutations, Token};
 pub use verdict::Applied;

@@ -22,6 +22,17 @@ pub struct Receipt {
     pub token: Token,
 }
 
+/// An add that is counted, once, with a count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Of the add.
+    pub receipt: Receipt,
+    /// The count, as of its time.
+    pub count: Count,
+    /// Whether the add is known to be in the count. If not, it will be in a later one.
+    pub includes_add: bool,
+}
+
 /// A mutation to be sent; awaiting it sends it.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before it is awaited"]
@@ -101,11 +112,21 @@ impl Mutation {
         Self { timeout, ..self }
     }
 
-    /// Adds, and reads the count. The answer's time says whether the delta is in it yet.
+    /// Adds, and reads the count. Whether the add is in it yet, the answer says: it is in an
+    /// `ACCURATE` namespace, unless it was not stored in time, and in a `BEST_EFFORT` one.
+    ///
+    /// ```no_run
+    /// # async fn example(client: quipu_client::Client) -> Result<(), quipu_client::Error> {
+    /// let added = client.add("default", "page_views", 1).and_get().await?;
+    /// let with = if added.includes_add { "with" } else { "without" };
+    /// println!("{} {with} the one just added", added.count.count);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As of the mutation alone; of a clear, which gives no count.
-    pub async fn and_get(self) -> Result<(Receipt, Count), Error> {
+    pub async fn and_get(self) -> Result<Added, Error> {
         let What::Add(delta) = self.what else {
             return Err(Error::unsent(Failure::invalid("a clear gives no count")));
         };
@@ -127,11 +148,16 @@ impl Mutation {
                     complete_through: answer.complete_through,
                     approximate: answer.approximate,
                 });
-                Ok(applied.map(|applied| ((applied, count), idempotent)))
+                let includes_add = answer.includes_add == Some(true);
+                Ok(applied.map(|applied| ((applied, count, includes_add), idempotent)))
             }
         };
-        let ((applied, count), token) = self.send(send).await?;
-        Ok((Receipt { applied, token }, count))
+        let ((applied, count, includes_add), token) = self.send(send).await?;
+        Ok(Added {
+            receipt: Receipt { applied, token },
+            count,
+            includes_add,
+        })
     }
 
     async fn run(self) -> Result<Receipt, Error> {

@@ -66,12 +66,13 @@ pub(crate) enum Next {
 pub(crate) struct Attempts {
     timeout: Duration,
     deadline: Duration,
+    one_attempt: Duration,
     backoff: Backoff,
     open: bool,
 }
 
 impl Attempts {
-    /// No single attempt waits longer than this for its answer.
+    /// No single attempt waits longer than this for its answer, unless the server is asked to wait.
     pub(crate) const ONE_ATTEMPT: Duration = Duration::from_secs(10);
     /// The last attempt gets at least this long.
     const LAST_ATTEMPT: Duration = Duration::from_millis(250);
@@ -81,14 +82,24 @@ impl Attempts {
         Self {
             timeout,
             deadline: now.saturating_add(timeout),
+            one_attempt: Self::ONE_ATTEMPT,
             backoff: Backoff::default(),
             open: false,
         }
     }
 
+    /// The same, each of which may take all the time that is left: the server is asked to wait.
+    pub(crate) fn waiting(self) -> Self {
+        let one_attempt = Duration::MAX;
+        Self {
+            one_attempt,
+            ..self
+        }
+    }
+
     /// How long one step may take from now on.
     pub(crate) fn patience(&self, now: Duration) -> Duration {
-        self.deadline.saturating_sub(now).min(Self::ONE_ATTEMPT)
+        self.deadline.saturating_sub(now).min(self.one_attempt)
     }
 
     /// How long all of them may take.

@@ -86,7 +86,8 @@ pub(crate) fn of_mutation(status: v1::MutationStatus) -> Result<Applied, Failure
     }
 }
 
-fn of_rpc_status(status: rpc::Status) -> Failure {
+/// Reads a status inside of an answer.
+pub(crate) fn of_rpc_status(status: rpc::Status) -> Failure {
     let status = tonic_types::Status {
         code: status.code,
         message: status.message,

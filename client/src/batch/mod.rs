@@ -12,12 +12,15 @@ use crate::{
     transport::Transport,
     verdict::{Applied, of_batch},
 };
-use items::Items;
+pub(crate) use items::Items;
 use quipu_schemas::v1::{self, counter_client::CounterClient};
 use std::time::Duration;
 
 /// The most adds that one call carries.
 pub const BATCH_MOST: usize = 1_000;
+
+/// What became of each item of a call, in their order.
+pub(crate) type Verdicts = Vec<Result<Applied, Failure>>;
 
 /// One add of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,21 +63,30 @@ impl Client {
         let mut results = Vec::with_capacity(items.len());
         let mut items = items.into_iter().peekable();
         while items.peek().is_some() {
-            let call = items.by_ref().take(BATCH_MOST).map(|item| {
-                let token = item.token.clone().unwrap_or_else(new_token);
-                (item, token)
-            });
-            results.extend(self.settle(namespace, Items::new(call)).await);
+            let call = items.by_ref().take(BATCH_MOST).map(with_token);
+            let alone = |channel, request, patience| send(self.clone(), channel, request, patience);
+            let settled = self.settle(namespace, Items::new(call), &alone).await;
+            results.extend(settled);
         }
         results
     }
 
-    async fn settle(&self, namespace: &str, mut items: Items) -> Vec<Result<Receipt, Error>> {
+    /// Sends the items of one call until each is settled, each time by `exchange`.
+    pub(crate) async fn settle<F, Fut>(
+        &self,
+        namespace: &str,
+        mut items: Items,
+        exchange: &F,
+    ) -> Vec<Result<Receipt, Error>>
+    where
+        F: Fn(Transport, v1::BatchAddCountRequest, Duration) -> Fut + Sync,
+        Fut: Future<Output = Answer<Verdicts>> + Send,
+    {
         let timeout = self.shared.options.timeout;
         let mut calling = Calling::new(self, Kind::Mutates(namespace), timeout);
         while !items.are_settled() {
             let request = items.request(namespace);
-            let send = |channel, patience| send(self.clone(), channel, request.clone(), patience);
+            let send = |channel, patience| exchange(channel, request.clone(), patience);
             let verdicts = match calling.attempt(&send).await {
                 Ok(verdicts) => verdicts,
                 Err(failure) => vec![Err(failure); request.items.len()],
@@ -92,6 +104,18 @@ impl Client {
         items.end(|failure| calling.in_the_end(failure))
     }
 
+    /// Reads the results of a call of so many items, and takes up what they say of the namespace.
+    pub(crate) fn judge(
+        &self,
+        namespace: &str,
+        results: Vec<v1::BatchAddResult>,
+        sent: usize,
+    ) -> Result<Verdicts, Failure> {
+        let idempotent = results.iter().find_map(|result| result.idempotent);
+        self.hear(namespace, idempotent);
+        of_batch(results, sent)
+    }
+
     /// Sends a batch with one attempt, for callers that keep a journal and try again in their own
     /// way: the verdict on each item, or the failure of all.
     ///
@@ -101,7 +125,7 @@ impl Client {
         &self,
         namespace: &str,
         items: Vec<v1::BatchAddItem>,
-    ) -> Result<Vec<Result<Applied, Failure>>, Failure> {
+    ) -> Result<Verdicts, Failure> {
         let request = v1::BatchAddCountRequest {
             namespace: namespace.to_owned(),
             items,
@@ -111,17 +135,20 @@ impl Client {
     }
 }
 
+/// An item with its token: the caller's, or a new one.
+pub(crate) fn with_token(item: BatchItem) -> (BatchItem, Token) {
+    let token = item.token.clone().unwrap_or_else(new_token);
+    (item, token)
+}
+
 async fn send(
     client: Client,
     channel: Transport,
     request: v1::BatchAddCountRequest,
     patience: Duration,
-) -> Answer<Vec<Result<Applied, Failure>>> {
+) -> Answer<Verdicts> {
     let (sent, namespace) = (request.items.len(), request.namespace.clone());
     let mut counter = CounterClient::new(channel);
     let answer = counter.batch_add_count(within(patience, request)).await?;
-    let results = answer.into_inner().results;
-    let idempotent = results.iter().find_map(|result| result.idempotent);
-    client.hear(&namespace, idempotent);
-    Ok(of_batch(results, sent))
+    Ok(client.judge(&namespace, answer.into_inner().results, sent))
 }

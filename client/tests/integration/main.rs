@@ -6,5 +6,7 @@ mod hedges;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod kinds;
+mod reads;
 mod scripted;
 mod server;
+mod stream;

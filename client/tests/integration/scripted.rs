@@ -2,6 +2,7 @@
 //! what happens to its calls.
 
 use axum::{Json, Router, routing::get};
+use futures::StreamExt;
 use quipu_client::{
     Client, ClientOptions,
     v1::{self, counter_server},
@@ -44,6 +45,10 @@ pub(crate) struct State {
     pub(crate) documents: usize,
     /// The time that each call had.
     pub(crate) timeouts: Vec<Option<String>>,
+    /// How many streams of adds were opened.
+    pub(crate) streams: usize,
+    /// What each read waits for.
+    pub(crate) min_freshness: Vec<Option<i64>>,
     stored: HashSet<(String, String, String)>,
     /// What was counted.
     pub(crate) counts: HashMap<String, i64>,
@@ -127,6 +132,32 @@ impl State {
     /// Whether a repetition counts twice, as answers say it.
     fn idempotent(&self) -> Option<bool> {
         (self.mode == Mode::BestEffort).then_some(false)
+    }
+
+    /// A message of a stream: its answer, or how the stream ends; nothing, when it hangs.
+    fn take(
+        &mut self,
+        message: &v1::StreamAddRequest,
+    ) -> Option<Result<v1::StreamAddResponse, Status>> {
+        self.sizes.push(message.items.len());
+        let sequence = message.sequence;
+        let fate = self.calls.pop_front().unwrap_or(Fate::Honest);
+        let answer = v1::StreamAddResponse {
+            sequence,
+            ..Default::default()
+        };
+        if let Fate::Fail(status) = fate {
+            let error = result_of(Err(status), None).error;
+            return Some(Ok(v1::StreamAddResponse { error, ..answer }));
+        }
+        let idempotent = self.idempotent();
+        let result = |item| result_of(self.apply(item), idempotent);
+        let results = message.items.iter().map(result).collect();
+        match fate {
+            Fate::ApplyAndHang => None,
+            Fate::ApplyAndFail(status) => Some(Err(status)),
+            Fate::Honest | Fate::Fail(_) => Some(Ok(v1::StreamAddResponse { results, ..answer })),
+        }
     }
 
     fn apply(&mut self, item: &v1::BatchAddItem) -> Result<v1::MutationStatus, Status> {
@@ -225,9 +256,16 @@ impl counter_server::Counter for Scripted {
 
     async fn stream_add_count(
         &self,
-        _: Request<tonic::Streaming<v1::StreamAddRequest>>,
+        request: Request<tonic::Streaming<v1::StreamAddRequest>>,
     ) -> Result<Response<Self::StreamAddCountStream>, Status> {
-        Err(Status::unimplemented("not scripted"))
+        self.state().streams += 1;
+        let server = self.clone();
+        let answer = move |message: Result<v1::StreamAddRequest, Status>| {
+            let answer = message.map(|message| server.state().take(&message));
+            std::future::ready(answer.unwrap_or_else(|broken| Some(Err(broken))))
+        };
+        let messages = request.into_inner();
+        Ok(Response::new(Box::pin(messages.filter_map(answer))))
     }
 
     async fn get_count(
@@ -236,6 +274,8 @@ impl counter_server::Counter for Scripted {
     ) -> Result<Response<v1::GetCountResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         self.call(&metadata, |state| {
+            let min = request.min_freshness;
+            state.min_freshness.push(min.map(|time| time.seconds));
             let count = state.counts.get(&request.counter_name).copied();
             Ok(v1::GetCountResponse {
                 count: count.unwrap_or_default(),
@@ -254,9 +294,25 @@ impl counter_server::Counter for Scripted {
 
     async fn add_and_get_count(
         &self,
-        _: Request<v1::AddAndGetCountRequest>,
+        request: Request<v1::AddAndGetCountRequest>,
     ) -> Result<Response<v1::AddAndGetCountResponse>, Status> {
-        Err(Status::unimplemented("not scripted"))
+        let (metadata, _, request) = request.into_parts();
+        let item = v1::BatchAddItem {
+            counter_name: request.counter_name,
+            delta: request.delta,
+            idempotency_token: request.idempotency_token,
+            item_key: request.item_key,
+        };
+        self.call(&metadata, |state| {
+            Ok(v1::AddAndGetCountResponse {
+                status: state.apply(&item)?.into(),
+                count: state.counts[&item.counter_name],
+                // As servers did that did not know it yet.
+                includes_add: (state.mode == Mode::Accurate).then_some(true),
+                ..Default::default()
+            })
+        })
+        .await
     }
 
     async fn lookup_event(
@@ -268,15 +324,51 @@ impl counter_server::Counter for Scripted {
 
     async fn batch_get_count(
         &self,
-        _: Request<v1::BatchGetCountRequest>,
+        request: Request<v1::BatchGetCountRequest>,
     ) -> Result<Response<v1::BatchGetCountResponse>, Status> {
-        Err(Status::unimplemented("not scripted"))
+        let (metadata, _, request) = request.into_parts();
+        self.call(&metadata, |state| {
+            state.sizes.push(request.counter_names.len());
+            let result = |name: &String| match state.counts.get(name) {
+                Some(count) => v1::BatchGetResult {
+                    count: *count,
+                    ..Default::default()
+                },
+                None => v1::BatchGetResult {
+                    error: result_of(Err(failure(Code::InvalidArgument, "INVALID_FIELD")), None)
+                        .error,
+                    ..Default::default()
+                },
+            };
+            let results = request.counter_names.iter().map(result).collect();
+            Ok(v1::BatchGetCountResponse { results })
+        })
+        .await
     }
 
+    /// A page token is the place in the order of names where the page begins.
     async fn list_counters(
         &self,
-        _: Request<v1::ListCountersRequest>,
+        request: Request<v1::ListCountersRequest>,
     ) -> Result<Response<v1::ListCountersResponse>, Status> {
-        Err(Status::unimplemented("not scripted"))
+        let (metadata, _, request) = request.into_parts();
+        self.call(&metadata, |state| {
+            let mut names: Vec<_> = state.counts.keys().cloned().collect();
+            names.sort();
+            let from = request.page_token.parse().unwrap_or(0);
+            let end = names
+                .len()
+                .min(from + usize::try_from(request.page_size).unwrap());
+            let is_last = end == names.len();
+            Ok(v1::ListCountersResponse {
+                counter_names: names[from..end].to_vec(),
+                next_page_token: if is_last {
+                    String::new()
+                } else {
+                    end.to_string()
+                },
+            })
+        })
+        .await
     }
 }
