@@ -43,9 +43,12 @@ pub(crate) enum Command {
     /// Add to a counter, once, however often it has to be tried.
     #[command(after_long_help = exit::help(ADD))]
     Add(AddArgs),
-    /// Read a counter.
+    /// Read a counter, or several.
     #[command(after_long_help = exit::help(GET))]
     Get(GetArgs),
+    /// List the counters of a namespace.
+    #[command(after_long_help = exit::help(LIST))]
+    List(ListArgs),
     /// Zero a counter: everything before this moment no longer counts.
     #[command(after_long_help = exit::help(CLEAR))]
     Clear(ClearArgs),
@@ -98,7 +101,22 @@ const ADD: &str = "  quipu add page_views                      # adds 1, in the 
 A --generation-time must be recent: one that is older than the namespace's accept_limit (5 seconds
 by default) is refused as late. To try again, give the same token and the same time.";
 const GET: &str = "  quipu get page_views
-  quipu get page_views --json";
+  quipu get page_views --json
+  quipu get page_views logins orders --json      # one document a line
+  quipu get page_views --min-freshness \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"
+
+With --min-freshness the answer comes once every event up to that time is in the count: about a second
+after the namespace's accept_limit (5 seconds by default). A time that cannot be reached within
+--timeout (at most 30 seconds) is refused at once.
+
+Of several counters, each that can be read is printed; the others are told of on standard error, and
+the first of them decides how the command ends.";
+const LIST: &str = "  quipu list
+  quipu list --limit 1000
+  quipu list --json                         # a page a line
+
+Counters are in no order that means anything, and one appears some seconds after its first add. Where
+a --limit ends the list, the token of the next page is told, to go on with --page-token.";
 const CLEAR: &str = "  quipu clear page_views";
 /// Where the server is and how to talk about it.
 #[derive(Clone, Debug, Args)]
@@ -171,8 +189,31 @@ pub(crate) struct AddArgs {
 /// `quipu get`.
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
+    /// The counters: 1 to 1,024 bytes each.
+    #[arg(required = true, value_name = "COUNTER")]
+    pub(crate) counters: Vec<String>,
+    /// Their namespace.
+    #[arg(short, long, value_name = "NS", default_value = "default")]
+    pub(crate) namespace: String,
+    /// Wait until the count is complete through this time, in RFC 3339.
+    #[arg(long, value_name = "RFC3339", value_parser = timestamp::from_rfc3339)]
+    pub(crate) min_freshness: Option<Micros>,
     #[command(flatten)]
-    pub(crate) counter: CounterArgs,
+    pub(crate) server: ServerArgs,
+}
+
+/// `quipu list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The namespace.
+    #[arg(short, long, value_name = "NS", default_value = "default")]
+    pub(crate) namespace: String,
+    /// Stop after so many counters; by default all are listed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Begin where another list of this namespace ended.
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) page_token: Option<String>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

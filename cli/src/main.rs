@@ -63,6 +63,7 @@ fn run(cli: Cli) -> Result<Exit, Failed> {
         Command::Demo(args) => on_many_threads(demo::run(args)),
         Command::Add(args) => on_one_thread(commands::mutate::add(args)),
         Command::Get(args) => on_one_thread(commands::get::run(args)),
+        Command::List(args) => on_one_thread(commands::list::run(args)),
         Command::Clear(args) => on_one_thread(commands::mutate::clear(args)),
         Command::Import(args) => match args.sources() {
             None => on_one_thread(commands::import::run(args)),
@@ -118,6 +119,7 @@ fn wants_json(command: &Command) -> bool {
         | Command::Key(_) => false,
         Command::Add(args) => args.server.json,
         Command::Get(args) => args.server.json,
+        Command::List(args) => args.server.json,
         Command::Clear(args) => args.server.json,
         Command::Import(args) => args.server.json,
         Command::Namespace(command) => command.server().json,

@@ -6,6 +6,7 @@ pub(crate) mod exit;
 pub(crate) mod get;
 pub(crate) mod import;
 pub(crate) mod key;
+pub(crate) mod list;
 pub(crate) mod mutate;
 pub(crate) mod namespace;
 

@@ -2,6 +2,7 @@
 
 mod config;
 mod import;
+mod reads;
 mod server;
 mod verbs;
 

@@ -8,7 +8,7 @@ use quipu_schemas::{
     v1::{self, counter_server},
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
@@ -45,6 +45,8 @@ pub(crate) struct State {
     items: usize,
     call_script: Option<CallScript>,
     item_script: Option<ItemScript>,
+    /// What each read waits for, in seconds.
+    pub(crate) min_freshness: Vec<Option<i64>>,
     /// Events older than this are late.
     pub(crate) accept_limit: Option<Duration>,
     /// The only namespace there is; without one, every namespace exists.
@@ -147,6 +149,21 @@ impl State {
         }
         self.stored.insert(identity, item.delta);
         Ok(v1::MutationStatus::Accepted)
+    }
+
+    /// The count of a counter, and the time through which it is complete. An empty name is none.
+    fn count(&self, namespace: &str, name: &str) -> Result<(i64, SystemTime), Status> {
+        let known = self.known_namespace.as_ref();
+        if known.is_some_and(|known| *known != namespace) {
+            return Err(failure(Code::NotFound, "UNKNOWN_NAMESPACE"));
+        }
+        if name.is_empty() {
+            return Err(failure(Code::InvalidArgument, "INVALID_FIELD"));
+        }
+        let of_counter = self.stored.iter();
+        let of_counter = of_counter.filter(|((counter, ..), _)| counter == name);
+        let count = of_counter.map(|(_, delta)| delta).sum();
+        Ok((count, SystemTime::UNIX_EPOCH))
     }
 
     fn fate_of_call(&mut self) -> Fate {
@@ -253,28 +270,14 @@ impl counter_server::Counter for Fake {
         &self,
         request: Request<v1::GetCountRequest>,
     ) -> Result<Response<v1::GetCountResponse>, Status> {
-        let v1::GetCountRequest {
-            namespace,
-            counter_name: name,
-            ..
-        } = request.into_inner();
+        let request = request.into_inner();
         self.answer(|state| {
-            if state
-                .known_namespace
-                .as_ref()
-                .is_some_and(|known| *known != namespace)
-            {
-                return Err(failure(Code::NotFound, "UNKNOWN_NAMESPACE"));
-            }
-            let of_counter = state
-                .stored
-                .iter()
-                .filter(|((counter, ..), _)| *counter == name);
-            let count = of_counter.map(|(_, delta)| delta).sum();
-            let complete_through = Some(SystemTime::UNIX_EPOCH.into());
+            let min = request.min_freshness.as_ref();
+            state.min_freshness.push(min.map(|time| time.seconds));
+            let (count, through) = state.count(&request.namespace, &request.counter_name)?;
             Ok(v1::GetCountResponse {
                 count,
-                complete_through,
+                complete_through: Some(through.into()),
                 ..Default::default()
             })
         })
@@ -322,16 +325,52 @@ impl counter_server::Counter for Fake {
 
     async fn batch_get_count(
         &self,
-        _: Request<v1::BatchGetCountRequest>,
+        request: Request<v1::BatchGetCountRequest>,
     ) -> Result<Response<v1::BatchGetCountResponse>, Status> {
-        Err(Status::unimplemented("not used"))
+        let request = request.into_inner();
+        self.answer(|state| {
+            let names = request.counter_names.iter();
+            let result = |name: &String| match state.count(&request.namespace, name) {
+                Ok((count, through)) => v1::BatchGetResult {
+                    count,
+                    complete_through: Some(through.into()),
+                    ..Default::default()
+                },
+                Err(status) => v1::BatchGetResult {
+                    error: result_of(Err(status)).error,
+                    ..Default::default()
+                },
+            };
+            let results = names.map(result).collect();
+            Ok(v1::BatchGetCountResponse { results })
+        })
+        .await
     }
 
+    /// A page token is the place in the order of names where the page begins.
     async fn list_counters(
         &self,
-        _: Request<v1::ListCountersRequest>,
+        request: Request<v1::ListCountersRequest>,
     ) -> Result<Response<v1::ListCountersResponse>, Status> {
-        Err(Status::unimplemented("not used"))
+        let request = request.into_inner();
+        self.answer(|state| {
+            let names: BTreeSet<_> = state.stored.keys().map(|(name, ..)| name).collect();
+            let names: Vec<_> = names.into_iter().cloned().collect();
+            let from = request.page_token.parse().unwrap_or(0);
+            let end = names
+                .len()
+                .min(from + usize::try_from(request.page_size).unwrap());
+            let is_last = end == names.len();
+            Ok(v1::ListCountersResponse {
+                counter_names: names[from..end].to_vec(),
+                next_page_token: if is_last {
+                    String::new()
+                } else {
+                    end.to_string()
+                },
+            })
+        })
+        .await
     }
 
     async fn lookup_event(
