@@ -11,6 +11,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         out.join("quipu.v1.bin"),
         prost::Message::encode_to_vec(&descriptors),
     )?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .codec_path("crate::codec::BoundedCodec")
+        .compile_fds(descriptors)?;
     Ok(())
 }

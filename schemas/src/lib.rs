@@ -1,6 +1,7 @@
 //! Wire formats: protobuf messages, the namespace document, and their conversions to the domain.
 
 pub mod code;
+pub mod codec;
 pub mod event;
 pub mod namespace;
 pub mod signal;

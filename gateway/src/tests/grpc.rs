@@ -174,6 +174,28 @@ async fn a_bad_item_of_a_batch_has_a_status_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_message_of_millions_of_empty_items_is_refused_before_it_is_read() {
+    let world = World::new();
+    let mut client = client(&world).await;
+    let of = |items| v1::BatchAddCountRequest {
+        namespace: NS.to_owned(),
+        items: vec![v1::BatchAddItem::default(); items],
+    };
+    let refused = client.batch_add_count(of(2_000_000)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(refused.message().contains("split it"), "{refused}");
+    let counted = client.batch_add_count(of(1_001)).await.unwrap_err();
+    let reason = counted.get_details_error_info().unwrap().reason;
+    assert_eq!(reason, "TOO_MANY_ITEMS");
+    let names = v1::BatchGetCountRequest {
+        namespace: NS.to_owned(),
+        counter_names: vec![String::new(); 2_000_000],
+    };
+    let refused = client.batch_get_count(names).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
 async fn health_and_unknown_services_are_answered() {
     let world = World::new();
     let channel = connect(&world).await;

@@ -1,7 +1,10 @@
 //! Replays everything that fuzzing found worth keeping: no input may panic, and whatever is read
 //! must be the same after it was written and read again.
 
-use quipu_schemas::{event, namespace::NamespaceDocument, signal, timestamp};
+use prost::Message;
+use quipu_schemas::{
+    codec, event, namespace::NamespaceDocument, signal, timestamp, v1::StreamAddRequest,
+};
 use std::{fs, path::Path};
 
 /// Feeds each file of a target's corpus to `read`; returns how many were understood and refused.
@@ -78,6 +81,24 @@ fn every_namespace_document_of_the_corpus_is_read_or_refused() {
             }
         },
     ));
+}
+
+#[test]
+fn every_message_of_a_stream_of_the_corpus_is_read_or_refused() {
+    assert_covered(replay("stream_add", |bytes| {
+        assert!(!codec::has_too_many_fields(bytes));
+        let Ok(read) = StreamAddRequest::decode(bytes) else {
+            return false;
+        };
+        for token in read.items.iter().flat_map(|item| &item.idempotency_token) {
+            if let Some(Ok(time)) = token.generation_time.as_ref().map(timestamp::from_proto) {
+                assert_eq!(timestamp::from_proto(&timestamp::to_proto(time)), Ok(time));
+            }
+        }
+        let again = StreamAddRequest::decode(&*read.encode_to_vec());
+        assert_eq!(again.expect("it was just written"), read);
+        true
+    }));
 }
 
 #[test]
