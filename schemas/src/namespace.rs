@@ -2,12 +2,14 @@
 
 mod author;
 mod diff;
+mod object;
 mod quota;
 #[cfg(test)]
 mod schema;
 
 pub use author::{Author, AuthorError};
 pub use diff::{Difference, differences};
+pub use object::Object;
 pub use quota::DocumentQuota;
 
 use quipu_core::{
@@ -29,7 +31,11 @@ pub struct NamespaceDocument {
     #[serde(rename = "type", default)]
     pub mode: Mode,
     /// Where its data lies; by default wherever the server keeps such data.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "object::each",
+        default,
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub persistence: Vec<Persistence>,
     /// An event older than this when the log gets it is late.
     #[serde(with = "duration", default = "five_seconds")]
@@ -40,10 +46,14 @@ pub struct NamespaceDocument {
     #[cfg_attr(test, schemars(schema_with = "schema::max_future"))]
     pub max_future: Duration,
     /// How its counters are rolled up.
-    #[serde(default)]
+    #[serde(deserialize_with = "object::one", default)]
     pub rollup: Rollup,
     /// What it may use up; without bounds by default.
-    #[serde(default, skip_serializing_if = "DocumentQuota::is_none")]
+    #[serde(
+        deserialize_with = "object::one",
+        default,
+        skip_serializing_if = "DocumentQuota::is_none"
+    )]
     pub quota: DocumentQuota,
 }
 
@@ -69,6 +79,7 @@ pub struct Persistence {
     /// Which kind of data.
     pub id: PersistenceId,
     /// On what it lies.
+    #[serde(deserialize_with = "object::one")]
     pub physical_storage: PhysicalStorage,
     /// How long a cached value is kept: for a `BEST_EFFORT` counter from its last add on.
     #[serde(
@@ -194,8 +205,8 @@ impl NamespaceDocument {
     /// Reads a document from JSON. Unknown fields are an error that names them.
     pub fn from_json(json: &[u8]) -> Result<Self, DocumentError> {
         let mut reader = serde_json::Deserializer::from_slice(json);
-        let document: Self =
-            serde_path_to_error::deserialize(&mut reader).map_err(|error| DocumentError {
+        let Object(document): Object<Self> = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| DocumentError {
                 // A field that is named by the empty text has an empty path.
                 field: Some(error.path().to_string())
                     .filter(|path| !path.is_empty())

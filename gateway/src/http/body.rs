@@ -10,12 +10,9 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
-};
+pub(super) use quipu_schemas::namespace::Object;
+use serde::Deserialize;
 use serde_json::error::Category;
-use std::{fmt, marker::PhantomData};
 
 /// Reads the whole body of a JSON request.
 pub(super) async fn read(request: Request<Body>) -> Result<Bytes, Failure> {
@@ -78,30 +75,6 @@ fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
         given.map_or("missing".to_owned(), |given| format!("{given:?}"))
     );
     Err(Failure::invalid(reason::WRONG_CONTENT_TYPE, message).at("content-type"))
-}
-
-/// What is written as a JSON object. By itself, serde would also take an array of the fields' values.
-#[derive(Debug)]
-pub(super) struct Object<T>(pub(super) T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
-    }
-}
-
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(fields))
-    }
 }
 
 /// Reads a JSON object.

@@ -4,6 +4,7 @@ use quipu_schemas::namespace::{
     DocumentCardinality, DocumentError, DocumentQuota, Mode, NamespaceDocument, Persistence,
     PersistenceId, PhysicalStorage, Rollup, StorageKind,
 };
+use serde_json::Value;
 use std::time::Duration;
 
 const WHOLE: &str = r#"{"namespace": "billing_metrics", "type": "EVENTUALLY_CONSISTENT",
@@ -90,6 +91,47 @@ fn what_is_left_out_gets_its_default() {
     let storage = r#"[{"id": "CACHE", "physical_storage": {"type": "EMBEDDED"}}]"#;
     let expected = vec![place(PersistenceId::Cache, StorageKind::Embedded)];
     assert_eq!(read(&with("persistence", storage)).persistence, expected);
+}
+
+/// Each object inside of a value: its path, as errors show it, and as a pointer.
+fn objects(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            found.push((path.to_owned(), pointer.to_owned()));
+            for (name, value) in fields {
+                let path = format!("{path}.{name}");
+                objects(value, &path, &format!("{pointer}/{name}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                let path = format!("{path}[{at}]");
+                objects(value, &path, &format!("{pointer}/{at}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn an_array_is_refused_wherever_an_object_is_meant() {
+    let whole: Value = serde_json::from_str(WHOLE).expect("it is JSON");
+    let mut found = Vec::new();
+    objects(&whole, "", "", &mut found);
+    assert_eq!(found.len(), 9, "{found:?}");
+    for (path, pointer) in found {
+        for with_values in [true, false] {
+            let mut document = whole.clone();
+            let object = document.pointer_mut(&pointer).expect("it is there");
+            let fields = object.as_object().expect("it is an object");
+            let values = fields.values().filter(|_| with_values).cloned().collect();
+            *object = Value::Array(values);
+            let error = refused(&document.to_string());
+            let field = path.strip_prefix('.').unwrap_or(".");
+            assert_eq!(error.field, field, "{error}");
+            assert!(error.problem.contains("expected an object"), "{error}");
+        }
+    }
 }
 
 #[test]
