@@ -10,7 +10,11 @@ use quipu_adapters::{
     embedded::{Embedded, EmbeddedBestEffort, EmbeddedSettings},
 };
 use quipu_core::time::Micros;
-use quipu_gateway::{Access, Gateway, Ports, Probes, Settings, authenticated, router};
+use quipu_gateway::{
+    Access, Gateway, Ports, Probes, Settings,
+    auth::{KeyEntry, Keyring, MAX_FILE_BYTES, Permission, Secret},
+    authenticated, reload, router,
+};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -45,6 +49,10 @@ impl Answer {
 
 impl Server {
     fn start(retention: Duration) -> Self {
+        Self::start_for(Access::Anyone, retention)
+    }
+
+    fn start_for(access: Access, retention: Duration) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (clock, _) = Clock::manual(START);
         let mut settings = EmbeddedSettings::default();
@@ -64,7 +72,7 @@ impl Server {
             metrics: Arc::new(String::new),
         };
         Self {
-            router: authenticated(router(Arc::new(gateway), probes), Access::Anyone),
+            router: authenticated(router(Arc::new(gateway), probes), access),
             _node: node,
             _directory: directory,
         }
@@ -138,6 +146,7 @@ async fn the_history_tells_who_made_each_version_and_when_over_all_lives() {
         .map(|it| {
             assert_eq!(it["changed_at"], "2026-01-31T12:00:00Z");
             let limit = &it["document"]["accept_limit"];
+            assert_eq!(it["key"], Value::Null);
             json!([it["version"], it["author"], it["deleted"], limit])
         })
         .collect();
@@ -217,6 +226,44 @@ async fn a_change_for_a_version_that_is_not_in_force_is_refused() {
     assert_eq!(again.etag.as_deref(), Some("\"4\""));
     let shown = server.get("/v1/namespaces/web").await;
     assert_eq!(shown.etag.as_deref(), Some("\"4\""));
+}
+
+#[tokio::test]
+async fn where_keys_are_asked_for_the_history_tells_which_made_a_change() {
+    let secret = Secret::generate("billing-admin").expect("random bytes");
+    let entry = KeyEntry {
+        id: "billing-admin".to_owned(),
+        hash: secret.hash().to_string(),
+        namespaces: vec!["*".to_owned()],
+        allow: vec![Permission::Read, Permission::Admin],
+        expires: None,
+    };
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), entry.to_toml()).expect("it can be written");
+    let parse = |read: &[Vec<u8>]| Keyring::parse(&String::from_utf8_lossy(&read[0]));
+    let files = vec![file.path().to_owned()];
+    let (keys, _) = reload::follow(files, MAX_FILE_BYTES, parse).expect("a right file");
+    let (clock, _) = Clock::manual(START);
+    let server = Server::start_for(Access::Keys { keys, clock }, WEEK);
+    let authorization = format!("Bearer {}", secret.reveal());
+    let key = ("authorization", authorization.as_str());
+    server.put(&[key, ("quipu-author", "ana")], web("9s")).await;
+    server.put(&[key], web("8s")).await;
+    let pretended = [key, ("quipu-author", "key:other ana")];
+    let refused = server.put(&pretended, web("7s")).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let history = ("GET", "/v1/namespaces/web/history");
+    let history = server.call(history, &[key], "").await;
+    let versions = history.body["versions"].as_array().expect("a list");
+    let told: Vec<_> = versions
+        .iter()
+        .map(|it| json!([it["key"], it["author"]]))
+        .collect();
+    let expected = [
+        json!(["billing-admin", "unknown"]),
+        json!(["billing-admin", "ana"]),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]

@@ -102,6 +102,14 @@ impl Caller {
         }
     }
 
+    /// The id of the key that it holds.
+    pub(crate) fn key_id(&self) -> Option<&str> {
+        match self {
+            Self::Holder(key) => Some(&key.id),
+            Self::Anyone | Self::Nobody(_) => None,
+        }
+    }
+
     fn refused(&self, why: &str) -> Failure {
         let message = format!("{self} {why}: ask for a key that may");
         counted(Failure::new(

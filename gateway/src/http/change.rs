@@ -1,6 +1,9 @@
 //! Who asks for the change of a namespace, and which version they expect in force: from headers.
 
-use crate::failure::{Failure, reason};
+use crate::{
+    auth::Caller,
+    failure::{Failure, reason},
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use quipu_adapters::ports::ChangeRequest;
 use quipu_schemas::namespace::Author;
@@ -8,18 +11,25 @@ use quipu_schemas::namespace::Author;
 /// Who makes the change.
 const AUTHOR: HeaderName = HeaderName::from_static("quipu-author");
 
-/// Reads the headers of a change.
-pub(super) fn request(headers: &HeaderMap) -> Result<ChangeRequest, Failure> {
+/// Reads the headers of a change. Who brings a key makes it by that key, whatever name it says.
+pub(super) fn request(caller: &Caller, headers: &HeaderMap) -> Result<ChangeRequest, Failure> {
     let refuse = |header: &HeaderName, problem: String| {
         let message = format!("header {header}: {problem}");
         Failure::invalid(reason::INVALID_FIELD, message).at(header.as_str())
     };
     let author = match one(headers, &AUTHOR).map_err(|problem| refuse(&AUTHOR, problem))? {
         Some(value) => {
-            let text = String::from_utf8_lossy(value.as_bytes());
-            Author::new(text).map_err(|error| refuse(&AUTHOR, error.to_string()))?
+            let name = str::from_utf8(value.as_bytes()).map_err(|_| {
+                let problem = "it is not UTF-8; encode the author's name in UTF-8".to_owned();
+                refuse(&AUTHOR, problem)
+            })?;
+            Author::new(name).map_err(|error| refuse(&AUTHOR, error.to_string()))?
         }
         None => Author::default(),
+    };
+    let author = match caller.key_id() {
+        Some(id) => author.with_key(id),
+        None => author,
     };
     let expected = |name| -> Result<Option<u64>, Failure> {
         let value = one(headers, &name).map_err(|problem| refuse(&name, problem))?;
@@ -80,7 +90,7 @@ mod tests {
             let value = HeaderValue::from_bytes(value).unwrap();
             headers.append(*name, value);
         }
-        request(&headers)
+        request(&Caller::Anyone, &headers)
     }
 
     #[test]
@@ -106,6 +116,8 @@ mod tests {
         for (given, named) in [
             (&[("quipu-author", &b""[..])][..], "quipu-author"),
             (&[("quipu-author", long)], "quipu-author"),
+            (&[("quipu-author", b"zo\xeb")], "quipu-author"),
+            (&[("quipu-author", b"key:root ana")], "quipu-author"),
             (
                 &[("quipu-author", b"a"), ("quipu-author", b"b")],
                 "quipu-author",

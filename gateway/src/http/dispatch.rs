@@ -106,7 +106,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::ListCounters(namespace) => self.http_list_counters(&namespace, request).await,
             Call::Lookup(namespace) => self.http_lookup(&namespace, request).await,
             Call::ApplyNamespace(name) => {
-                let asked = change::request(request.headers());
+                let caller = Caller::of(request.extensions());
+                let asked = change::request(&caller, request.headers());
                 let body = body::read(request).await?;
                 let given = body::object::<NamespaceDocument>(&body)?;
                 Ok(document(&self.apply_namespace(&name, given, asked?).await?))
@@ -118,7 +119,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
                 Ok(json(&HistoryAnswer::from(versions)))
             }
             Call::DeleteNamespace(name) => {
-                let asked = change::request(request.headers())?;
+                let caller = Caller::of(request.extensions());
+                let asked = change::request(&caller, request.headers())?;
                 self.delete_namespace(&name, asked).await?;
                 Ok(with_type("application/json", "{}"))
             }

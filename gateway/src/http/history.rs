@@ -3,7 +3,7 @@
 use super::json::Time;
 use crate::failure::{Failure, reason};
 use quipu_adapters::ports::{HISTORY_PAGE, NamespaceVersion};
-use quipu_schemas::namespace::{Author, NamespaceDocument};
+use quipu_schemas::namespace::NamespaceDocument;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -20,7 +20,10 @@ struct VersionAnswer {
     effective_from: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     changed_at: Option<Time>,
-    author: Author,
+    author: String,
+    /// The API key that the server verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     deleted: bool,
     document: NamespaceDocument,
 }
@@ -45,7 +48,8 @@ impl From<NamespaceVersion> for VersionAnswer {
             namespace_id: version.id.0,
             effective_from: Time(version.effective_from),
             changed_at: version.changed_at.map(Time),
-            author: version.author,
+            author: version.author.name().to_owned(),
+            key: version.author.key().map(str::to_owned),
             deleted: version.deleted,
             document: version.document,
         }

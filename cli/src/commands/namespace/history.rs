@@ -26,8 +26,20 @@ struct Version {
     effective_from: String,
     changed_at: Option<String>,
     author: Author,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     deleted: bool,
     document: NamespaceDocument,
+}
+
+impl Version {
+    /// Who made it: the key that the server verified, then the name that the caller said.
+    fn author(&self) -> String {
+        match &self.key {
+            Some(id) => format!("key:{id} {}", self.author),
+            None => self.author.to_string(),
+        }
+    }
 }
 
 /// What a version did.
@@ -110,7 +122,7 @@ fn table<'a>(told: impl Iterator<Item = (&'a Version, What)>) -> String {
                 .changed_at
                 .clone()
                 .unwrap_or_else(|| "unknown".to_owned()),
-            version.author.to_string(),
+            version.author(),
             changes.next().unwrap_or_default(),
         ]);
         // Further fields stand below the first.
@@ -141,6 +153,7 @@ mod tests {
             effective_from: "2026-01-31T12:00:00Z".to_owned(),
             changed_at: None,
             author: Author::default(),
+            key: None,
             deleted: false,
             document: NamespaceDocument::from_json(json.as_bytes()).unwrap(),
         }

@@ -227,7 +227,7 @@ impl Book {
 
 /// A row; none where the partition holds its heading alone.
 fn version(row: VersionRow) -> Result<Option<Version>, Failure> {
-    let author = row.author.map_or(Ok(Author::default()), Author::new);
+    let author = row.author.map_or(Ok(Author::default()), Author::stored);
     let author = author.map_err(|error| unreadable(HISTORY, &error))?;
     let version = || {
         Some(Version {
