@@ -172,8 +172,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Err(NotLive::TooManyEvents) => Failure::too_many_events(read.bounds.events),
         };
         let now = self.clock.read().steady;
-        self.signals
-            .stale(view.namespace.clone(), counter.clone(), now);
+        self.signals.stale(&view.namespace, counter, now);
         Err(too_long)
     }
 }

@@ -37,7 +37,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             cache: &*self.ports.best_effort,
             meters: &self.meters,
             namespace: view.life.id(),
-            ttl: view.counter_ttl,
+            ttl: view.life.history().counter_ttl(),
         })
     }
 }

@@ -86,7 +86,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         }
         if closed >= min && !*is_signalled {
             let now = self.clock.read().steady;
-            *is_signalled = self.signals.stale(view.namespace.clone(), counter, now);
+            *is_signalled = self.signals.stale(&view.namespace, &counter, now);
         }
         Ok(Look::Stale(checkpoint.last_rollup))
     }

@@ -3,7 +3,7 @@
 use crate::{
     accurate::ScanBounds,
     failure::Failure,
-    machine::{self, Moment, NoNamespace},
+    machine::{self, Life, Moment},
     metrics::Meters,
     quota::Quotas,
     signals::{self, Signals},
@@ -16,8 +16,7 @@ use quipu_adapters::{
 use quipu_core::{
     event::CounterKey,
     name::{CounterName, Namespace},
-    policy::{Incarnation, PolicyBook},
-    quota::Quota,
+    policy::PolicyBook,
     time::Micros,
 };
 use quipu_schemas::timestamp::to_rfc3339;
@@ -72,11 +71,7 @@ pub struct Gateway<L, E, R, C, P> {
 /// closes meanwhile is taken for closed before the read.
 pub(crate) struct View {
     pub(crate) namespace: Namespace,
-    pub(crate) life: Incarnation,
-    pub(crate) coalesce: Duration,
-    /// How long a counter lives after its last add, where nothing but a cache keeps it.
-    pub(crate) counter_ttl: Duration,
-    pub(crate) quota: Quota,
+    pub(crate) life: Life,
     pub(crate) moment: Moment,
 }
 
@@ -156,15 +151,9 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let moment = moment.at_least(&book);
         let life = machine::find(&book, namespace.as_str(), moment)
             .map_err(|why| Failure::no_namespace(namespace.as_str(), why))?;
-        let history = book
-            .history(namespace.as_str())
-            .ok_or_else(|| Failure::no_namespace(namespace.as_str(), NoNamespace::Unknown))?;
         Ok(View {
-            life: life.clone(),
-            coalesce: history.rollup().coalesce,
-            counter_ttl: history.counter_ttl(),
-            quota: history.quota(),
             namespace,
+            life,
             moment,
         })
     }

@@ -5,11 +5,11 @@ use quipu_adapters::ports::{Appended, Lookup};
 use quipu_core::{
     acknowledge::accepted_throughout,
     event::NamespaceId,
-    policy::{Incarnation, PolicyBook},
+    policy::{Incarnation, NamespaceHistory, PolicyBook},
     time::Micros,
     window,
 };
-use std::time::Duration;
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 /// What a call knows of time when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,22 +54,46 @@ pub enum NoNamespace {
     Unknown,
 }
 
+/// A life of a namespace, in the history that it is part of: nothing is copied for a call.
+#[derive(Clone, Debug)]
+pub struct Life {
+    history: Arc<NamespaceHistory>,
+    at: usize,
+}
+
+impl Life {
+    /// The history of the namespace's name.
+    pub fn history(&self) -> &NamespaceHistory {
+        &self.history
+    }
+}
+
+impl Deref for Life {
+    type Target = Incarnation;
+
+    fn deref(&self) -> &Incarnation {
+        &self.history.lives()[self.at]
+    }
+}
+
 /// Finds the life of a namespace that a call is about.
-pub fn find<'a>(
-    book: &'a PolicyBook,
-    name: &str,
-    moment: Moment,
-) -> Result<&'a Incarnation, NoNamespace> {
+pub fn find(book: &PolicyBook, name: &str, moment: Moment) -> Result<Life, NoNamespace> {
     let valid_through = book.valid_through();
     if moment.effective > valid_through {
         return Err(NoNamespace::PolicyExpired { valid_through });
     }
     let history = book.history(name).ok_or(NoNamespace::Unknown)?;
     // A namespace that was just created may begin a little after what this clock shows.
-    history
+    let life = history
         .at(moment.effective)
         .or_else(|| history.current())
-        .ok_or(NoNamespace::Unknown)
+        .ok_or(NoNamespace::Unknown)?;
+    let mut lives = history.lives().iter();
+    let at = lives.rposition(|other| other.id() == life.id());
+    Ok(Life {
+        history: Arc::clone(history),
+        at: at.expect("it is one of its history"),
+    })
 }
 
 /// The first decision on a mutation.

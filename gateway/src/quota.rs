@@ -117,7 +117,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
 
     /// What a namespace has used up, if it has a quota.
     fn used(&self, view: &View) -> Option<Arc<Mutex<Used>>> {
-        if view.quota == Quota::default() {
+        if view.life.history().quota() == Quota::default() {
             return None;
         }
         if !self.quotas.knows(&view.namespace) {
@@ -137,7 +137,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         counter_name: &str,
         now: Duration,
     ) -> Result<(), Failure> {
-        let Some(most) = view.quota.active_counters else {
+        let Some(most) = view.life.history().quota().active_counters else {
             return Ok(());
         };
         // What is no name takes no place.
@@ -155,7 +155,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
 }
 
 fn take(used: &mut Used, view: &View, writes: u32, now: Duration) -> Result<(), Failure> {
-    let Some(rate) = view.quota.writes_per_second else {
+    let Some(rate) = view.life.history().quota().writes_per_second else {
         return Ok(());
     };
     let taken = used.writes.take(writes, rate, now);

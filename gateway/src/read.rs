@@ -67,11 +67,11 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         counter: &CounterKey,
         checkpoint: Checkpoint,
     ) {
-        if machine::is_stale(checkpoint.lag(view.closed()), view.coalesce) {
+        let coalesce = view.life.history().rollup().coalesce;
+        if machine::is_stale(checkpoint.lag(view.closed()), coalesce) {
             counter!(names::STALE_READS).increment(1);
             let now = self.clock.read().steady;
-            self.signals
-                .stale(view.namespace.clone(), counter.clone(), now);
+            self.signals.stale(&view.namespace, counter, now);
         }
     }
 

@@ -56,14 +56,14 @@ impl Signals {
     /// Signals a counter whose checkpoint is stale, at most once a second. Says whether it did.
     pub(crate) fn stale(
         &self,
-        namespace: Namespace,
-        counter: CounterKey,
+        namespace: &Namespace,
+        counter: &CounterKey,
         steady: Duration,
     ) -> bool {
         let now = u64::try_from(steady.as_millis())
             .unwrap_or(u64::MAX)
             .saturating_add(1);
-        let last = match self.recent.get_or_insert_with(&counter, || {
+        let last = match self.recent.get_or_insert_with(counter, || {
             Ok::<_, std::convert::Infallible>(Arc::new(AtomicU64::new(0)))
         }) {
             Ok(last) => last,
@@ -72,7 +72,7 @@ impl Signals {
         let before = last.load(Relaxed);
         let due = before == 0 || now.saturating_sub(before) >= MILLIS_BETWEEN;
         due && last.compare_exchange(before, now, Relaxed, Relaxed).is_ok()
-            && self.send(namespace, counter, None)
+            && self.send(namespace.clone(), counter.clone(), None)
     }
 
     fn send(&self, namespace: Namespace, counter: CounterKey, last_write: Option<Micros>) -> bool {

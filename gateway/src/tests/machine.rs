@@ -97,7 +97,7 @@ fn a_namespace_is_found_while_it_lives_and_its_policy_holds() {
     let mut life = Incarnation::new(NamespaceId(1), at(100), limits(5, 5));
     let alive = book(life.clone(), at(300));
     let found = |book: &PolicyBook, name: &str, now| {
-        find(book, name, Moment::new(now, Micros::MIN)).map(Incarnation::id)
+        find(book, name, Moment::new(now, Micros::MIN)).map(|life| life.id())
     };
     assert_eq!(found(&alive, "n", at(200)), Ok(NamespaceId(1)));
     assert_eq!(
