@@ -70,7 +70,8 @@ pub mod reason {
     pub const NOT_FRESH: &str = "NOT_FRESH";
     /// The server has too many requests in flight: retry with the same token.
     pub const OVERLOADED: &str = "OVERLOADED";
-    /// The request took too long; it may have been applied: retry with the same token.
+    /// The request took too long; it may have been applied: retry with the same token, unless the
+    /// namespace is `BEST_EFFORT`.
     pub const TIMED_OUT: &str = "TIMED_OUT";
     /// There is no such call.
     pub const NO_SUCH_CALL: &str = "NO_SUCH_CALL";
@@ -216,8 +217,9 @@ impl Failure {
             Code::DeadlineExceeded,
             reason::TIMED_OUT,
             format!(
-                "the request took longer than {after:?}; it may have been applied: retry with the \
-                 same token"
+                "the request took longer than {after:?}; it may have been applied: ask again with \
+                 the same token, but not where the namespace is BEST_EFFORT, which would count it \
+                 twice"
             ),
         )
     }

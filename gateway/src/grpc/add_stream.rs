@@ -148,7 +148,7 @@ async fn run<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPla
 }
 
 /// Looks at a message as soon as it is read. Of one that is refused the items are not kept: there
-/// may be millions.
+/// may be thousands.
 fn admit(caller: &LastingCaller, message: &mut StreamAddRequest) -> Result<(), Failure> {
     let allowed = allow_message(caller, message);
     let admitted = allowed.and_then(|()| call::check_batch_size("items", message.items.len()));
@@ -196,7 +196,8 @@ impl Failure {
     fn silent(limit: Duration) -> Self {
         let message = format!(
             "no message came and no answer was taken for {limit:?}; messages without an answer may \
-             have been applied: send them again, with the same tokens, on a new stream"
+             have been applied: send them again, with the same tokens, on a new stream, but not \
+             those of a BEST_EFFORT namespace, which would count them twice"
         );
         Self::new(Code::DeadlineExceeded, reason::TIMED_OUT, message)
     }
