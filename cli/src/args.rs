@@ -5,8 +5,8 @@ use crate::{
     commands::exit,
 };
 pub(crate) use crate::{
-    args_import::ImportArgs, args_key::KeyCommand, args_namespace::NamespaceCommand,
-    demo::DemoArgs, serve::ServeArgs,
+    args_clusters::ClusterCommand, args_import::ImportArgs, args_key::KeyCommand,
+    args_namespace::NamespaceCommand, demo::DemoArgs, serve::ServeArgs,
 };
 use clap::{ArgAction, Args, Parser, Subcommand};
 use quipu_core::time::Micros;
@@ -58,6 +58,9 @@ pub(crate) enum Command {
     /// Declare, compare, show and delete namespaces.
     #[command(subcommand)]
     Namespace(NamespaceCommand),
+    /// Declare and show clusters: topics, a keyspace and a cache of their own.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Make and list API keys.
     #[command(subcommand)]
     Key(KeyCommand),

@@ -35,6 +35,26 @@ impl ConfigArgs {
     }
 }
 
+/// Of which cluster, and where the configuration comes from.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OfArgs {
+    /// A cluster that was declared with `quipu cluster apply`; by default the one that the
+    /// configuration says.
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// What the command line asks of a cluster.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) role: Role,
+    pub(crate) sources: Sources,
+    /// None: the one that the configuration says.
+    pub(crate) cluster: Option<String>,
+}
+
 /// `quipu gateway`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GatewayArgs {
@@ -54,7 +74,7 @@ pub(crate) struct GatewayArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RoleArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    of: OfArgs,
     /// The address for health and metrics; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
@@ -76,7 +96,12 @@ pub(crate) enum Role {
 impl Command {
     /// The role that a command runs, and where its configuration comes from; or the command, if it
     /// needs no cluster.
-    pub(crate) fn role(self) -> Result<(Role, Sources), Box<Self>> {
+    pub(crate) fn role(self) -> Result<Asked, Box<Self>> {
+        let of = |role, of: OfArgs, flag: Option<(&'static str, Option<String>)>| Asked {
+            role,
+            sources: of.config.sources(flag),
+            cluster: of.cluster,
+        };
         Ok(match self {
             Self::Gateway(GatewayArgs {
                 config,
@@ -86,24 +111,28 @@ impl Command {
             }) => {
                 let flags = [("gateway.http", http), ("gateway.grpc", grpc)];
                 let flags = flags.into_iter().chain(security.flags());
-                (Role::Gateway, config.sources(flags))
+                Asked {
+                    role: Role::Gateway,
+                    sources: config.sources(flags),
+                    cluster: None,
+                }
             }
-            Self::Ingest(RoleArgs { config, http }) => {
-                (Role::Ingest, config.sources([("ingest.http", http)]))
+            Self::Ingest(args) => of(Role::Ingest, args.of, Some(("ingest.http", args.http))),
+            Self::RollupWorker(args) => of(
+                Role::RollupWorker,
+                args.of,
+                Some(("rollup.http", args.http)),
+            ),
+            Self::Admin(AdminCommand::Setup(args)) => of(Role::Setup, args, None),
+            Self::Admin(AdminCommand::Check(args)) => of(Role::Check, args, None),
+            Self::Admin(AdminCommand::AddPartitions { total, of: args }) => {
+                of(Role::AddPartitions { total }, args, None)
             }
-            Self::RollupWorker(RoleArgs { config, http }) => {
-                (Role::RollupWorker, config.sources([("rollup.http", http)]))
+            Self::Admin(AdminCommand::SetFrontier { asked, of: args }) => {
+                of(Role::SetFrontier(asked), args, None)
             }
-            Self::Admin(AdminCommand::Setup(config)) => (Role::Setup, config.sources([])),
-            Self::Admin(AdminCommand::Check(config)) => (Role::Check, config.sources([])),
-            Self::Admin(AdminCommand::AddPartitions { total, config }) => {
-                (Role::AddPartitions { total }, config.sources([]))
-            }
-            Self::Admin(AdminCommand::SetFrontier { asked, config }) => {
-                (Role::SetFrontier(asked), config.sources([]))
-            }
-            Self::Admin(AdminCommand::CapTime { asked, config }) => {
-                (Role::CapTime(asked), config.sources([]))
+            Self::Admin(AdminCommand::CapTime { asked, of: args }) => {
+                of(Role::CapTime(asked), args, None)
             }
             other => return Err(Box::new(other)),
         })
@@ -153,16 +182,16 @@ pub(crate) struct CapArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum AdminCommand {
     /// Make the topics and tables that are missing. Changes nothing that is there.
-    Setup(ConfigArgs),
+    Setup(OfArgs),
     /// Say what is wrong with the cluster, and how each is mended.
-    Check(ConfigArgs),
+    Check(OfArgs),
     /// Give the events topic more partitions: registered first, then made.
     AddPartitions {
         /// How many there are to be in all.
         #[arg(long)]
         total: u32,
         #[command(flatten)]
-        config: ConfigArgs,
+        of: OfArgs,
     },
     /// Decide where ingest goes on with a partition of which that is not known, or not there any
     /// more. No ingest may run.
@@ -170,7 +199,7 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         asked: FrontierArgs,
         #[command(flatten)]
-        config: ConfigArgs,
+        of: OfArgs,
     },
     /// Decide when records were appended that a broker with a wrong clock stamped far ahead, before
     /// which ingest stopped.
@@ -178,7 +207,7 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         asked: CapArgs,
         #[command(flatten)]
-        config: ConfigArgs,
+        of: OfArgs,
     },
 }
 
@@ -196,9 +225,12 @@ pub(crate) const ADMIN: &str = "  quipu admin setup --config quipu.toml
   quipu admin add-partitions --total 8
   quipu admin set-frontier --partition 3 --offset 1200 --effective-time 2025-03-01T12:00:00Z
   quipu admin cap-time --partition 3 --from 1200 --time 2025-03-01T12:00:00Z";
+  quipu admin setup --cluster billing     # of a cluster that was declared
 pub(crate) const CONFIG: &str = "  quipu config check --config quipu.toml
   QUIPU_REDIS_ADDRESS=redis:6379 quipu config print";
 pub(crate) const GATEWAY: &str = "  quipu gateway --config quipu.toml
   QUIPU_KAFKA_BROKERS=kafka:9092 quipu gateway --http 127.0.0.1:0";
-pub(crate) const INGEST: &str = "  quipu ingest --config quipu.toml";
-pub(crate) const ROLLUP: &str = "  quipu rollup-worker --config quipu.toml";
+pub(crate) const INGEST: &str = "  quipu ingest --config quipu.toml
+  quipu ingest --cluster billing";
+pub(crate) const ROLLUP: &str = "  quipu rollup-worker --config quipu.toml
+  quipu rollup-worker --cluster billing";

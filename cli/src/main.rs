@@ -4,6 +4,7 @@ mod allocator;
 mod args;
 mod args_cluster;
 mod args_import;
+mod args_clusters;
 mod args_key;
 mod args_namespace;
 #[cfg(feature = "cluster")]
@@ -49,11 +50,11 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Exit, Failed> {
     let level = default_level(&cli);
     let command = match cli.command.role() {
-        Ok((role, sources)) => {
-            let config = sources.load()?;
+        Ok(asked) => {
+            let config = asked.sources.load()?;
             config.check()?;
             logging::start_as(&config.telemetry, cli.verbose);
-            return on_many_threads(cluster::run(role, config));
+            return on_many_threads(cluster::run(asked.role, config, asked.cluster));
         }
         Err(command) => command,
     };
@@ -76,6 +77,7 @@ fn run(cli: Cli) -> Result<Exit, Failed> {
         Command::Namespace(command) => on_one_thread(commands::namespace::run(command)),
         Command::Config(command) => commands::config::run(command),
         Command::Key(command) => commands::key::run(command),
+        Command::Cluster(command) => on_one_thread(commands::cluster::run(command)),
         Command::Gateway(_) | Command::Ingest(_) | Command::RollupWorker(_) | Command::Admin(_) => {
             unreachable!("it is a role")
         }
@@ -131,6 +133,7 @@ fn default_level(cli: &Cli) -> LevelFilter {
     match (cli.verbose, &cli.command) {
         (0, Command::Serve(_)) | (1, _) => LevelFilter::INFO,
         (0, _) => LevelFilter::WARN,
+        Command::Cluster(command) => command.server().json,
         _ => LevelFilter::DEBUG,
     }
 }

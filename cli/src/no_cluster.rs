@@ -14,7 +14,7 @@ pub(crate) fn import(_: ImportArgs, _: Config) -> Ready<Result<Exit, Failed>> {
 }
 
 /// Refuses, and says how to build the roles.
-pub(crate) fn run(role: Role, _: Config) -> Ready<Result<Exit, Failed>> {
+pub(crate) fn run(role: Role, _: Config, _: Option<String>) -> Ready<Result<Exit, Failed>> {
     refuse(&match role {
         Role::Gateway => "gateway".to_owned(),
         Role::Ingest => "ingest".to_owned(),

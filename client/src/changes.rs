@@ -30,7 +30,7 @@ pub struct InForce {
 }
 
 impl Change {
-    fn headers(&self, request: Builder) -> Builder {
+    pub(crate) fn headers(&self, request: Builder) -> Builder {
         let author = self.author.as_ref().map(|author| {
             HeaderValue::from_bytes(author.as_str().as_bytes()).expect("no control characters")
         });
@@ -120,7 +120,7 @@ impl Namespaces<'_> {
     }
 }
 
-fn read(answer: Response<Value>) -> InForce {
+pub(crate) fn read(answer: Response<Value>) -> InForce {
     let text = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.trim_matches('"'));
     InForce {
         version: text("etag").and_then(|version| version.parse().ok()),

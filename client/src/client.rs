@@ -4,6 +4,7 @@ use crate::{
     budget::Budget,
     call::{Calling, Kind},
     clock::{self, Clock},
+    clusters::Clusters,
     control::Namespaces,
     failure::{Error, Failure},
     modes::{Modes, Repeats},
@@ -120,6 +121,11 @@ impl Client {
     /// The control plane's calls.
     pub fn namespaces(&self) -> Namespaces<'_> {
         Namespaces { client: self }
+    }
+
+    /// The calls that declare clusters.
+    pub fn clusters(&self) -> Clusters<'_> {
+        Clusters { client: self }
     }
 
     /// The server's URL, as errors show it.

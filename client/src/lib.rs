@@ -48,6 +48,7 @@ mod call;
 mod changes;
 mod client;
 mod clock;
+mod clusters;
 mod control;
 mod failure;
 mod hedge;
@@ -70,6 +71,7 @@ pub use batcher::{Batcher, BatcherOptions, FailedAdd, Pending, Report};
 pub use budget::RetryBudget;
 pub use changes::{Change, InForce};
 pub use client::Client;
+pub use clusters::Clusters;
 pub use control::Namespaces;
 pub use failure::{Error, Failure, Said};
 #[cfg(feature = "kafka")]

@@ -28,6 +28,12 @@ pub mod reason {
     pub const NAMESPACE_REFUSED: &str = "NAMESPACE_REFUSED";
     /// Another version of the namespace is in force than the change was made for (HTTP 412).
     pub const VERSION_MOVED: &str = "VERSION_MOVED";
+    /// The cluster is not declared.
+    pub const UNKNOWN_CLUSTER: &str = "UNKNOWN_CLUSTER";
+    /// The declaration of a cluster was refused.
+    pub const CLUSTER_REFUSED: &str = "CLUSTER_REFUSED";
+    /// The gateway has not joined the namespace's cluster: retry with the same token.
+    pub const CLUSTER_UNAVAILABLE: &str = "CLUSTER_UNAVAILABLE";
     /// The gateway has not heard from the control plane in time: retry.
     pub const POLICY_EXPIRED: &str = "POLICY_EXPIRED";
     /// A field is missing, unknown, of a wrong type, or outside its rules.

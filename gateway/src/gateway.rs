@@ -137,6 +137,11 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         Ok(())
     }
 
+    /// Whether a name lives here, or did.
+    pub(crate) fn knows(&self, namespace: &str) -> bool {
+        self.policies.borrow().history(namespace).is_some()
+    }
+
     /// The policy as it is now.
     pub(crate) fn book(&self) -> Arc<PolicyBook> {
         Arc::clone(&self.policies.borrow())

@@ -1,8 +1,8 @@
 //! The gateway role: the calls that clients make, over HTTP/JSON and gRPC, on one port.
 //!
 //! What is ACCEPTED is decided by the log's own append time, with the same horizon as ingest's
-//! (R4, R7). [`machine`] decides, without IO; [`Gateway`] drives it over the ports; `http` and
-//! `grpc` only translate.
+//! (R4, R7). [`machine`] decides, without IO; [`Gateway`] drives it over the ports, one
+//! for each cluster that is [`Served`]; `http` and `grpc` only translate.
 //!
 //! Must not know: how events are stored, how counts are rolled up, and which logs and stores stand
 //! behind the ports.
@@ -13,6 +13,7 @@ pub mod auth;
 mod batch_get;
 mod best_effort;
 mod call;
+mod clusters;
 pub mod deadline;
 pub mod failure;
 mod freshness;
@@ -29,6 +30,7 @@ mod read;
 pub mod reload;
 pub mod router;
 pub mod serve;
+mod served;
 mod signals;
 pub mod tls;
 
@@ -47,6 +49,7 @@ pub use list::{Counters, MAX_PAGE_SIZE};
 pub use read::EventOutcome;
 pub use router::{Probes, router};
 pub use serve::{Limits, serve};
+pub use served::{Members, Served};
 pub use tls::Transport;
 
 #[cfg(test)]

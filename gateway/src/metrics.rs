@@ -24,9 +24,12 @@ pub(crate) enum Method {
     NamespaceHistory,
     DeleteNamespace,
     ListNamespaces,
+    ApplyCluster,
+    ShowCluster,
+    ListClusters,
 }
 
-pub(crate) const METHODS: usize = Method::ListNamespaces as usize + 1;
+pub(crate) const METHODS: usize = Method::ListClusters as usize + 1;
 const CODES: usize = Code::Unauthenticated as usize + 1;
 
 impl Method {
@@ -46,6 +49,9 @@ impl Method {
             Self::NamespaceHistory => "namespace_history",
             Self::DeleteNamespace => "delete_namespace",
             Self::ListNamespaces => "list_namespaces",
+            Self::ApplyCluster => "apply_cluster",
+            Self::ShowCluster => "show_cluster",
+            Self::ListClusters => "list_clusters",
         }
     }
 }

@@ -1,12 +1,14 @@
-//! The control plane's calls.
+//! The control plane's calls: of one cluster, and of all together.
 
 use crate::{
     failure::{Failure, reason},
     gateway::Gateway,
+    served::Served,
 };
+use futures::future::join_all;
 use quipu_adapters::ports::{
-    Cache, ChangeRequest, ControlPlane, EventStore, NamespaceRecord, NamespaceVersion, Producer,
-    RollupStore,
+    Cache, ChangeRequest, ControlError, ControlPlane, EventStore, NamespaceRecord,
+    NamespaceVersion, Producer, RollupStore,
 };
 use quipu_core::name::Namespace;
 use quipu_schemas::namespace::{DocumentError, NamespaceDocument};
@@ -59,6 +61,57 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
     ) -> Result<(), Failure> {
         let name = Namespace::new(name)?;
         Ok(self.ports.control.delete(&name, request).await?)
+    }
+}
+
+/// The namespaces of all clusters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllNamespaces {
+    /// By name.
+    pub records: Vec<NamespaceRecord>,
+    /// Whether a cluster did not tell its own.
+    pub is_incomplete: bool,
+}
+
+impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Served<L, E, R, C, P> {
+    /// Creates or changes a namespace in the cluster that its document names.
+    pub async fn apply_namespace(
+        &self,
+        name: &str,
+        document: NamespaceDocument,
+        request: ChangeRequest,
+    ) -> Result<NamespaceRecord, Failure> {
+        document.check()?;
+        let asked = document.cluster();
+        if let Some(home) = self.cluster_of(name).filter(|home| home != asked) {
+            let why = document.moved_from(&home).to_string();
+            return Err(Failure::from(ControlError::Refused(why)));
+        }
+        let gateway = self.cluster(asked).await?;
+        gateway.apply_namespace(name, document, request).await
+    }
+
+    /// All namespaces that are not deleted. Those of a cluster that does not answer are missing.
+    pub async fn list_namespaces(&self) -> Result<AllNamespaces, Failure> {
+        let (gateways, mut is_incomplete) = self.joined();
+        let lists = gateways.iter().map(|gateway| gateway.list_namespaces());
+        let mut lists = join_all(lists).await.into_iter();
+        // Without the default cluster nothing is known of the others either.
+        let mut records = lists.next().expect("the default cluster is there")?;
+        for list in lists {
+            match list {
+                Ok(list) => records.extend(list),
+                Err(failure) => {
+                    tracing::warn!(%failure.message, "a cluster did not list its namespaces");
+                    is_incomplete = true;
+                }
+            }
+        }
+        records.sort_by(|a, b| a.document.namespace.cmp(&b.document.namespace));
+        Ok(AllNamespaces {
+            records,
+            is_incomplete,
+        })
     }
 }
 

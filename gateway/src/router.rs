@@ -1,7 +1,7 @@
 //! All calls behind one router: gRPC by its paths, HTTP/JSON by the rest.
 
 use crate::{
-    Gateway,
+    Served,
     auth::Guarded,
     call::MAX_BODY_BYTES,
     grpc::{CounterService, Probe},
@@ -20,7 +20,7 @@ use tonic_health::pb::health_server::HealthServer;
 /// What a server knows of itself, for whoever watches it.
 #[derive(Clone)]
 pub struct Probes {
-    /// Whether the process can answer, beyond what [`Gateway::ready`] says; otherwise why not.
+    /// Whether the process can answer, beyond what its gateway says; otherwise why not.
     pub ready: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
     /// The metrics in Prometheus' text format.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -31,7 +31,7 @@ pub struct Probes {
 ///
 /// # Panics
 /// When the compiled descriptors are no descriptors.
-pub fn router<L, E, R, C, P>(gateway: Arc<Gateway<L, E, R, C, P>>, probes: Probes) -> Router
+pub fn router<L, E, R, C, P>(served: Arc<Served<L, E, R, C, P>>, probes: Probes) -> Router
 where
     L: Producer,
     E: EventStore,
@@ -39,11 +39,11 @@ where
     C: Cache,
     P: ControlPlane,
 {
-    let counter = CounterServer::new(Guarded(CounterService(Arc::clone(&gateway))))
+    let counter = CounterServer::new(Guarded(CounterService(Arc::clone(&served))))
         .max_decoding_message_size(MAX_BODY_BYTES);
-    let ready = (Arc::clone(&gateway), Arc::clone(&probes.ready));
+    let ready = (Arc::clone(&served), Arc::clone(&probes.ready));
     let health = Probe(Arc::new(move || {
-        ready.0.ready().and_then(|()| (ready.1)()).is_ok()
+        ready.0.home.ready().and_then(|()| (ready.1)()).is_ok()
     }));
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -61,7 +61,7 @@ where
         )
         .into_axum_router()
         .fallback(move |request: Request<Body>| {
-            let (gateway, probes) = (Arc::clone(&gateway), Arc::clone(&probes));
+            let (served, probes) = (Arc::clone(&served), Arc::clone(&probes));
             async move {
                 if is_grpc(request.headers()) {
                     let path = request.uri().path();
@@ -69,7 +69,7 @@ where
                         "there is no service at {path}"
                     )));
                 }
-                gateway.http(&probes, request).await
+                served.http(&probes, request).await
             }
         })
         .with_state(())

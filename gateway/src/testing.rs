@@ -3,7 +3,7 @@
 
 pub(crate) mod best_effort;
 
-use crate::{Access, Gateway, Ports, Probes, Settings, authenticated, router};
+use crate::{Access, Gateway, Ports, Probes, Served, Settings, authenticated, router};
 use axum::Router;
 use best_effort::Breakable;
 use quipu_adapters::{
@@ -44,6 +44,8 @@ pub(crate) const NS: &str = "flights";
 
 pub(crate) type TestGateway = Gateway<World, MemoryEventStore, MemoryRollupStore, World, World>;
 
+pub(crate) type TestServed = Served<World, MemoryEventStore, MemoryRollupStore, World, World>;
+
 /// The gateway's surroundings. Clones are one world.
 #[derive(Clone)]
 pub(crate) struct World {
@@ -63,6 +65,7 @@ struct State {
     stall: Duration,
     down: bool,
     held: Option<oneshot::Receiver<()>>,
+    has_stores: bool,
     cached: BTreeMap<CounterKey, Checkpoint>,
     documents: BTreeMap<String, NamespaceDocument>,
 }
@@ -70,16 +73,21 @@ struct State {
 impl World {
     /// A world with one namespace, created an hour before [`START`], whose log is read to the end.
     pub(crate) fn new() -> Self {
+        Self::named(NS)
+    }
+
+    /// The same, with a namespace of another name.
+    pub(crate) fn named(name: &str) -> Self {
         let (clock, hands) = Clock::manual(START);
         let board = WatermarkBoard::new(Watermarks::new([(0, START)]));
-        let document = NamespaceDocument::with_defaults(NS);
+        let document = NamespaceDocument::with_defaults(name);
         let created = START - Duration::from_hours(1);
         let life = Incarnation::new(NamespaceId(1), created, document.limits());
         let history = NamespaceHistory::new("quipu-events", document.rollup_settings(), life);
-        let book = PolicyBook::new([(Namespace::new(NS).unwrap(), history)], Micros::MAX);
+        let book = PolicyBook::new([(Namespace::new(name).unwrap(), history)], Micros::MAX);
         let policies = Arc::new(watch::Sender::new(Arc::new(book)));
         let state = State {
-            documents: BTreeMap::from([(NS.to_owned(), document)]),
+            documents: BTreeMap::from([(name.to_owned(), document)]),
             ..State::default()
         };
         Self {
@@ -113,6 +121,10 @@ impl World {
         Arc::new(gateway)
     }
 
+    pub(crate) fn served(&self) -> Arc<TestServed> {
+        Arc::new(Served::alone(self.gateway()))
+    }
+
     pub(crate) fn router(&self) -> Router {
         self.router_for(Access::Anyone)
     }
@@ -122,7 +134,7 @@ impl World {
             ready: Arc::new(|| Ok(())),
             metrics: Arc::new(|| "quipu_up 1\n".to_owned()),
         };
-        authenticated(router(self.gateway(), probes), access)
+        authenticated(router(self.served(), probes), access)
     }
 
     /// Lets time pass on the clock, and the watermark follow it.
@@ -152,6 +164,11 @@ impl World {
         while self.state.lock().unwrap().held.is_some() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Lets documents say where data lies.
+    pub(crate) fn allow_persistence(&self) {
+        self.state.lock().unwrap().has_stores = true;
     }
 
     /// Makes the log and the cache unavailable.
@@ -311,7 +328,8 @@ impl ControlPlane for World {
         document: NamespaceDocument,
         _: ChangeRequest,
     ) -> Result<NamespaceRecord, ControlError> {
-        if !document.persistence.is_empty() {
+        let has_stores = self.state.lock().unwrap().has_stores;
+        if !document.persistence.is_empty() && !has_stores {
             return Err(ControlError::Refused(
                 "this server has one store".to_owned(),
             ));

@@ -1,5 +1,6 @@
 //! Wire formats: protobuf messages, the namespace document, and their conversions to the domain.
 
+pub mod cluster;
 pub mod code;
 pub mod codec;
 pub mod event;

@@ -2,7 +2,9 @@
 
 mod author;
 mod diff;
-mod object;
+mod duration;
+pub(crate) mod object;
+pub(crate) mod optional_duration;
 mod quota;
 #[cfg(test)]
 mod schema;
@@ -11,12 +13,15 @@ pub use author::{Author, AuthorError};
 pub use diff::{Difference, differences};
 pub use object::Object;
 pub use quota::DocumentQuota;
+#[cfg(test)]
+pub(crate) use schema::DURATION as DURATION_PATTERN;
 
+use crate::cluster::DEFAULT_CLUSTER;
 use quipu_core::{
     policy::{self, Cardinality, DEFAULT_COUNTER_TTL, Limits, RollupSettings},
     quota::Quota,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{ops::RangeInclusive, time::Duration};
 
 /// A namespace, declared. Fields that are left out get their defaults.
@@ -112,7 +117,7 @@ pub struct PhysicalStorage {
     /// Which system.
     #[serde(rename = "type")]
     pub kind: StorageKind,
-    /// Which cluster, by the name that the server's configuration gives it.
+    /// Which cluster, by the name that it was declared with; the same in every entry.
     #[serde(default = "default_name")]
     pub cluster: String,
     /// Which dataset (slice length, buckets, retention) of it, for events.
@@ -188,6 +193,24 @@ pub struct DocumentError {
     pub problem: String,
 }
 
+/// Reads a document from JSON. Its error names the field.
+pub(crate) fn read_document<T: DeserializeOwned>(json: &[u8]) -> Result<T, DocumentError> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let read = serde_path_to_error::deserialize(&mut reader);
+    let Object(document) = read.map_err(|error| DocumentError {
+        // A field that is named by the empty text has an empty path.
+        field: Some(error.path().to_string())
+            .filter(|path| !path.is_empty())
+            .unwrap_or_else(|| ".".to_owned()),
+        problem: error.inner().to_string(),
+    })?;
+    reader.end().map_err(|error| DocumentError {
+        field: ".".to_owned(),
+        problem: error.to_string(),
+    })?;
+    Ok(document)
+}
+
 impl NamespaceDocument {
     /// A document with every default.
     pub fn with_defaults(name: &str) -> Self {
@@ -204,19 +227,7 @@ impl NamespaceDocument {
 
     /// Reads a document from JSON. Unknown fields are an error that names them.
     pub fn from_json(json: &[u8]) -> Result<Self, DocumentError> {
-        let mut reader = serde_json::Deserializer::from_slice(json);
-        let Object(document): Object<Self> = serde_path_to_error::deserialize(&mut reader)
-            .map_err(|error| DocumentError {
-                // A field that is named by the empty text has an empty path.
-                field: Some(error.path().to_string())
-                    .filter(|path| !path.is_empty())
-                    .unwrap_or_else(|| ".".to_owned()),
-                problem: error.inner().to_string(),
-            })?;
-        reader.end().map_err(|error| DocumentError {
-            field: ".".to_owned(),
-            problem: error.to_string(),
-        })?;
+        let document: Self = read_document(json)?;
         document.check()?;
         Ok(document)
     }
@@ -258,8 +269,23 @@ impl NamespaceDocument {
                 let problem = "a BEST_EFFORT namespace lies in the CACHE alone; leave this out";
                 return refuse(&format!("{field}.id"), problem.to_owned());
             }
+            if entry.physical_storage.cluster != self.cluster() {
+                let problem = format!(
+                    "persistence[0] is in the cluster {}, and all of a namespace is in one; name \
+                     the same one in every entry",
+                    self.cluster()
+                );
+                let field = format!("{field}.physical_storage.cluster");
+                return refuse(&field, problem);
+            }
         }
         Ok(())
+    }
+
+    /// The cluster that all of it lies in.
+    pub fn cluster(&self) -> &str {
+        let first = self.persistence.first();
+        first.map_or(DEFAULT_CLUSTER, |entry| &entry.physical_storage.cluster)
     }
 
     /// Checks that it may take the place of the document in force: no change may break a promise
@@ -272,6 +298,9 @@ impl NamespaceDocument {
                 problem: policy::ChangeError::KeepsEvents.to_string(),
             });
         }
+        if self.cluster() != before.cluster() {
+            return Err(self.moved_from(before.cluster()));
+        }
         if self.dataset() != before.dataset() {
             return Err(DocumentError {
                 field: "persistence".to_owned(),
@@ -281,6 +310,23 @@ impl NamespaceDocument {
             });
         }
         Ok(())
+    }
+
+    /// Why it cannot take the place of a document in another cluster.
+    pub fn moved_from(&self, home: &str) -> DocumentError {
+        DocumentError {
+            field: if self.persistence.is_empty() {
+                "persistence".to_owned()
+            } else {
+                "persistence[0].physical_storage.cluster".to_owned()
+            },
+            problem: format!(
+                "namespace {} lives in the cluster {home} with what it counted, and a name stays in \
+                 its cluster for all its lives; name {home} here, or make a new namespace in {}",
+                self.namespace,
+                self.cluster()
+            ),
+        }
     }
 
     /// The dataset that its events lie in.
@@ -347,50 +393,5 @@ fn default_coalesce() -> Duration {
 }
 
 fn default_name() -> String {
-    "default".to_owned()
-}
-
-/// Durations as text with a unit: `5s`, `200ms`, `1d`.
-mod duration {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use std::time::Duration;
-
-    pub(super) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&humantime::format_duration(*value))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(from)?;
-        humantime::parse_duration(&text).map_err(|error| {
-            D::Error::custom(format!(
-                "{text:?} is no duration such as \"5s\" or \"1d\": {error}"
-            ))
-        })
-    }
-}
-
-/// The same, where a duration may be left out.
-mod optional_duration {
-    use serde::{Deserializer, Serializer};
-    use std::time::Duration;
-
-    #[expect(
-        clippy::ref_option,
-        reason = "serde's `with` gives the field's reference"
-    )]
-    pub(super) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => super::duration::serialize(value, to),
-            None => to.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        super::duration::deserialize(from).map(Some)
-    }
+    DEFAULT_CLUSTER.to_owned()
 }

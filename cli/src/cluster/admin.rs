@@ -2,13 +2,14 @@
 
 use super::{
     connect::{self, Control, plan},
+    declared::Target,
     fitness::{Found, never_accepted},
 };
 use crate::commands::{
     exit::{Exit, Failed},
     print,
 };
-use quipu_adapters::{clock::Clock, config::Config, finding::Severity, kafka::admin};
+use quipu_adapters::{clock::Clock, finding::Severity, kafka::admin};
 use quipu_core::time::Micros;
 use quipu_schemas::timestamp::to_rfc3339;
 use std::time::Duration;
@@ -17,12 +18,13 @@ use std::time::Duration;
 const BROKER_SKEW: Duration = Duration::from_secs(1);
 
 /// Makes what is missing, and says what it made.
-pub(super) async fn setup(config: &Config) -> Result<Exit, Failed> {
+pub(super) async fn setup(target: &Target) -> Result<Exit, Failed> {
+    let config = &target.config;
     let kafka = config.kafka.settings()?;
     // Topics first: their partitions are registered from a moment on, and must be there by then.
     let made = admin::setup(&kafka, config.kafka.topic_settings()).await?;
     let cassandra = connect::cassandra(config, &Clock::system()).await?;
-    cassandra.setup(&plan(config)?).await?;
+    cassandra.setup(&plan(target)?).await?;
     let topics = if made.is_empty() {
         "none".to_owned()
     } else {
@@ -32,23 +34,23 @@ pub(super) async fn setup(config: &Config) -> Result<Exit, Failed> {
         "tables are in the keyspace {}; topics made: {topics}\n",
         config.cassandra.keyspace
     ))?;
-    let found = look(config).await?;
+    let found = look(target).await?;
     found.print()?;
     // What namespaces ask for, or what was changed since, keeps no role from its start.
     found.conclude(Severity::Passing)
 }
 
 /// Says what is wrong with the cluster, and what is worth knowing.
-pub(super) async fn check(config: &Config) -> Result<Exit, Failed> {
-    let found = look(config).await?;
+pub(super) async fn check(target: &Target) -> Result<Exit, Failed> {
+    let found = look(target).await?;
     found.print()?;
     found.conclude(Severity::Problem)
 }
 
-async fn look(config: &Config) -> Result<Found, Failed> {
-    let clock = Clock::system();
+async fn look(target: &Target) -> Result<Found, Failed> {
+    let (clock, config) = (Clock::system(), &target.config);
     let cassandra = connect::cassandra(config, &clock).await?;
-    let Some(control) = Control::open(config, &clock, &cassandra).await? else {
+    let Some(control) = Control::open(target, &clock, &cassandra).await? else {
         let topics = admin::check(&config.kafka.settings()?, None).await?;
         return Ok(Found::new([cassandra.check().await?, topics].concat()));
     };
@@ -57,8 +59,8 @@ async fn look(config: &Config) -> Result<Found, Failed> {
 }
 
 /// Registers partitions of the events topic, and makes them once their moment has come (R12).
-pub(super) async fn add_partitions(config: &Config, total: u32) -> Result<Exit, Failed> {
-    let control = Control::connect(config).await?;
+pub(super) async fn add_partitions(target: &Target, total: u32) -> Result<Exit, Failed> {
+    let control = Control::connect(target).await?;
     let topic = &control.kafka.topics.events;
     let registered = control.plane.add_partitions(topic, total).await;
     let registered = registered.map_err(|error| Failed::new(Exit::Refused, error.to_string()))?;

@@ -1,6 +1,7 @@
 //! Connections to Kafka, Cassandra and Redis, and the refusal of a cluster that is not fit.
 
 use super::{
+    declared::{Asked, Target},
     fitness::{self, Found},
     registered,
 };
@@ -8,7 +9,7 @@ use crate::commands::exit::{Exit, Failed};
 use quipu_adapters::{
     cassandra::{
         Cassandra, CassandraControlPlane, CassandraError, CassandraEventStore,
-        CassandraRollupStore, ControlSettings, KeyspaceSetup, SetupPlan,
+        CassandraRollupStore, ControlSettings, FirstNamespace, KeyspaceSetup, SetupPlan,
     },
     clock::Clock,
     config::Config,
@@ -21,7 +22,7 @@ use quipu_adapters::{
     retry::Backoff,
 };
 use quipu_core::policy;
-use quipu_schemas::namespace::NamespaceDocument;
+use quipu_schemas::{cluster::DEFAULT_CLUSTER, namespace::NamespaceDocument};
 use std::collections::BTreeMap;
 
 /// Everything that a role works with.
@@ -36,6 +37,7 @@ pub(super) struct Cluster {
     /// Another user of the rollup store, who is told of lost writes as well.
     pub(super) sweep_rollups: CassandraRollupStore,
     pub(super) cache: RedisCache,
+    pub(super) cassandra: Cassandra,
 }
 
 /// What knows the namespaces and the partitions.
@@ -50,10 +52,15 @@ pub(super) struct Control {
 
 impl Cluster {
     /// The same, however long the cluster is away.
-    pub(super) async fn join_patiently(config: &Config) -> Result<Self, Failed> {
+    pub(super) async fn join_patiently(asked: &Asked) -> Result<(Self, Target), Failed> {
         let mut backoff = Backoff::new("reach the cluster");
         loop {
-            match Self::join(config).await {
+            let joined: Result<_, Failed> = async {
+                let target = asked.find().await?;
+                Ok((Self::join(&target).await?, target))
+            }
+            .await;
+            match joined {
                 Err(failed) if failed.exit == Exit::Unreachable => {
                     backoff.wait(&failed.message()).await;
                 }
@@ -63,8 +70,8 @@ impl Cluster {
     }
 
     /// Connects to everything, and refuses a cluster on which counts could be wrong.
-    pub(super) async fn join(config: &Config) -> Result<Self, Failed> {
-        let control = Control::connect(config).await?;
+    pub(super) async fn join(target: &Target) -> Result<Self, Failed> {
+        let (control, config) = (Control::connect(target).await?, &target.config);
         for finding in fitness::fit(&control).await?.tolerated() {
             tracing::warn!("{finding}");
         }
@@ -90,6 +97,7 @@ impl Cluster {
             control: plane,
             kafka,
             registered,
+            cassandra,
         })
     }
 }
@@ -102,15 +110,15 @@ pub(super) async fn cassandra(config: &Config, clock: &Clock) -> Result<Cassandr
 
 impl Control {
     /// Connects to the control plane, which setup must have made.
-    pub(super) async fn connect(config: &Config) -> Result<Self, Failed> {
+    pub(super) async fn connect(target: &Target) -> Result<Self, Failed> {
         let clock = Clock::system();
-        let cassandra = cassandra(config, &clock).await?;
-        let opened = Self::open(config, &clock, &cassandra).await?;
+        let cassandra = cassandra(&target.config, &clock).await?;
+        let opened = Self::open(target, &clock, &cassandra).await?;
         opened.ok_or_else(|| {
-            let keyspace = &config.cassandra.keyspace;
+            let keyspace = &target.config.cassandra.keyspace;
             let message = format!(
-                "setup was not run, or not to its end, in keyspace {keyspace}; run `quipu admin \
-                 setup`"
+                "setup was not run, or not to its end, in keyspace {keyspace}; run `{}`",
+                target.setup()
             );
             Failed::new(Exit::Refused, message)
         })
@@ -118,16 +126,19 @@ impl Control {
 
     /// Opens the control plane; none where setup has not made one.
     pub(super) async fn open(
-        config: &Config,
+        target: &Target,
         clock: &Clock,
         cassandra: &Cassandra,
     ) -> Result<Option<Self>, Failed> {
-        let (kafka, plan) = (config.kafka.settings()?, plan(config)?);
+        let config = &target.config;
+        let (kafka, plan) = (config.kafka.settings()?, plan(target)?);
         let Some(settled) = cassandra.settled().await? else {
             return Ok(None);
         };
         settled.check(&plan.settled())?;
         let settings = ControlSettings {
+            cluster: target.name.clone(),
+            claims: target.claims.clone(),
             events_topic: plan.events_topic.clone(),
             dataset: plan.dataset.clone(),
             cache_ttl: Some(config.redis.ttl),
@@ -188,8 +199,14 @@ fn check_signals(topic: &str, partitions: u32, settled: u32) -> Result<(), Faile
 }
 
 /// What setup makes, and roles expect.
-pub(super) fn plan(config: &Config) -> Result<SetupPlan, Failed> {
+pub(super) fn plan(target: &Target) -> Result<SetupPlan, Failed> {
+    let config = &target.config;
     Ok(SetupPlan {
+        first_namespace: if target.name == DEFAULT_CLUSTER {
+            FirstNamespace::Make
+        } else {
+            FirstNamespace::Leave
+        },
         keyspace: KeyspaceSetup::Create,
         events_topic: config.kafka.topics.events.clone(),
         event_partitions: config.kafka.event_partitions,

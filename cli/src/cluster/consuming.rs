@@ -3,6 +3,7 @@
 
 use super::{
     connect::Cluster,
+    declared::Asked,
     dependencies::{Dependencies, LookAt},
     health,
     serving::{self, Serving},
@@ -33,6 +34,8 @@ pub(super) struct Identity<'a> {
 /// A role that has joined its cluster and does nothing yet.
 pub(super) struct Joined {
     pub(super) cluster: Cluster,
+    /// What holds for it.
+    pub(super) config: Config,
     /// Told of the progress of each partition.
     pub(super) watch: Watch,
     /// Where its work runs.
@@ -45,7 +48,7 @@ pub(super) struct Joined {
 
 /// Answers probes and joins the cluster; `None` when the process was asked to stop first.
 pub(super) async fn join(
-    config: &Config,
+    asked: &Asked,
     identity: Identity<'_>,
     stop: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<Option<Joined>, Failed> {
@@ -67,8 +70,8 @@ pub(super) async fn join(
         &health::router(probes),
         health::limits(),
     );
-    let cluster = tokio::select! {
-        cluster = Cluster::join_patiently(config) => cluster?,
+    let (cluster, target) = tokio::select! {
+        joined = Cluster::join_patiently(asked) => joined?,
         () = stop => return Ok(None),
     };
     let look = LookAt {
@@ -80,6 +83,7 @@ pub(super) async fn join(
     tokio::spawn(dependencies.follow(look));
     Ok(Some(Joined {
         cluster,
+        config: target.config,
         watch,
         roles: Threads::new(readiness.clone()),
         name: identity.name,

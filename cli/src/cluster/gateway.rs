@@ -2,8 +2,11 @@
 
 use super::{
     connect::Cluster,
+    declared::Asked,
     dependencies::{Dependencies, LookAt},
     follower,
+    gated::Gated,
+    joining,
     later::Later,
     serving::{self, Serving},
     watched::Watch,
@@ -15,15 +18,16 @@ use crate::{
         threads::Threads,
     },
 };
-use axum::Router;
 use quipu_adapters::{
+    cassandra::{CassandraEventStore, CassandraRollupStore},
     clock::Clock,
     config::{Config, GatewaySection},
+    kafka::KafkaProducer,
     metered::{MeteredBestEffort, MeteredCache, MeteredEvents, MeteredRollups},
     ports::ControlPlane,
-    redis::RedisBestEffort,
+    redis::{RedisBestEffort, RedisCache},
 };
-use quipu_gateway::{Gateway, Limits, Ports, Probes, ScanBounds, Settings};
+use quipu_gateway::{Gateway, Limits, Ports, Probes, ScanBounds, Served, Settings};
 use std::{pin::pin, sync::Arc};
 
 /// Runs the role until it is asked to stop.
@@ -45,10 +49,15 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
     let router = quipu_gateway::authenticated(router, security.access.clone());
     let limits = limits(&config.gateway);
     let serving = Serving::start(vec![http, grpc], &security.transport, &router, limits);
-    let cluster = tokio::select! {
-        cluster = Cluster::join_patiently(&config) => cluster?,
+    let asked = Asked {
+        config,
+        cluster: None,
+    };
+    let (cluster, _) = tokio::select! {
+        joined = Cluster::join_patiently(&asked) => joined?,
         () = &mut stop => return Ok(Exit::Done),
     };
+    let config = asked.config;
     let readiness = Readiness::starting();
     let dependencies = Dependencies::unknown();
     let look = LookAt {
@@ -68,23 +77,40 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         }),
         metrics,
     };
-    later.answer_with(calls(&cluster, &config, probes, &mut roles)?);
+    let home = Arc::new(of_cluster(&cluster, &config, &mut roles)?);
+    let clusters = cluster.cassandra.clusters(config.clone()).await?;
+    let most_calls = config.gateway.max_requests / 2;
+    let (served, members) = Served::new(home, Arc::new(clusters.clone()), most_calls);
+    later.answer_with(quipu_gateway::router(Arc::new(served), probes));
     readiness.started();
     serving::announce(&text);
-    let failure = serving::until_stopped(&mut roles, stop).await;
+    let failure = tokio::select! {
+        failure = serving::until_stopped(&mut roles, stop) => failure,
+        () = joining::follow(clusters, config, members) => {
+            unreachable!("it follows declarations for ever")
+        }
+    };
     readiness.stopping();
     serving.stop().await;
     roles.stop().await?;
     failure.map_or(Ok(Exit::Done), |failure| Err(failure.into()))
 }
 
-/// All calls, on a cluster; and the role that follows its watermarks.
-pub(super) fn calls(
+/// The gateway of one cluster.
+pub(super) type OfCluster = Gateway<
+    KafkaProducer,
+    MeteredEvents<CassandraEventStore>,
+    MeteredRollups<CassandraRollupStore>,
+    MeteredCache<RedisCache>,
+    Gated,
+>;
+
+/// The gateway of a cluster; and the role that follows its watermarks.
+pub(super) fn of_cluster(
     cluster: &Cluster,
     config: &Config,
-    probes: Probes,
     roles: &mut Threads,
-) -> Result<Router, ProcessError> {
+) -> Result<OfCluster, ProcessError> {
     let (board, control) = follower::start(cluster, roles)?;
     let ports = Ports {
         log: cluster.log.clone(),
@@ -103,7 +129,7 @@ pub(super) fn calls(
     };
     let (gateway, signals) = Gateway::new(ports, board, cluster.clock.clone(), settings);
     tokio::spawn(signals);
-    Ok(quipu_gateway::router(Arc::new(gateway), probes))
+    Ok(gateway)
 }
 
 fn best_effort(config: &Config) -> Result<RedisBestEffort, ProcessError> {

@@ -2,6 +2,7 @@
 
 use super::{
     consuming::{self, Identity},
+    declared::Asked,
     watched::Watched,
 };
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
 };
 use futures::FutureExt;
 use quipu_adapters::{
-    config::{Config, IngestSection},
+    config::IngestSection,
     kafka::{KafkaConsumer, watermarks},
     metered::MeteredEvents,
     ports::{ControlPlane, LogError},
@@ -24,17 +25,17 @@ use std::{pin::pin, time::Duration};
 const LAST_WATERMARKS: Duration = Duration::from_millis(200);
 
 /// Runs the role until it is asked to stop.
-pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
+pub(super) async fn run(asked: Asked) -> Result<Exit, Failed> {
     let mut stop = pin!(stop_signal()?);
     let identity = Identity {
         name: "ingest",
-        http: &config.ingest.http,
-        stuck_after: config.ingest.stuck_after,
+        http: &asked.config.ingest.http,
+        stuck_after: asked.config.ingest.stuck_after,
     };
-    let Some(mut joined) = consuming::join(&config, identity, stop.as_mut()).await? else {
+    let Some(mut joined) = consuming::join(&asked, identity, stop.as_mut()).await? else {
         return Ok(Exit::Done);
     };
-    let cluster = &joined.cluster;
+    let (cluster, config) = (&joined.cluster, &joined.config);
     let registered = cluster.registered.borrow().clone();
     let initial = registered.iter().map(|(partition, at)| (*partition, *at));
     let board = WatermarkBoard::new(Watermarks::new(initial));

@@ -5,6 +5,7 @@ mod connect;
 mod consuming;
 mod decisions;
 mod dependencies;
+mod declared;
 mod fitness;
 mod follower;
 mod gated;
@@ -13,6 +14,7 @@ mod health;
 mod import;
 mod ingest;
 mod later;
+mod joining;
 mod operator;
 mod progress;
 mod registered;
@@ -25,19 +27,25 @@ use crate::{
     commands::exit::{Exit, Failed},
 };
 use quipu_adapters::config::Config;
+use declared::Asked;
 
 pub(crate) use import::run as import;
 
 /// Runs a role until it is asked to stop, or an operator's command.
-pub(crate) async fn run(role: Role, config: Config) -> Result<Exit, Failed> {
+pub(crate) async fn run(
+    role: Role,
+    config: Config,
+    cluster: Option<String>,
+) -> Result<Exit, Failed> {
+    let asked = Asked { config, cluster };
     match role {
-        Role::Gateway => gateway::run(config).await,
-        Role::Ingest => ingest::run(config).await,
-        Role::RollupWorker => rollup::run(config).await,
-        Role::Setup => admin::setup(&config).await,
-        Role::Check => admin::check(&config).await,
-        Role::AddPartitions { total } => admin::add_partitions(&config, total).await,
-        Role::SetFrontier(asked) => operator::set_frontier(&config, asked).await,
-        Role::CapTime(asked) => operator::cap_time(&config, asked).await,
+        Role::Gateway => Box::pin(gateway::run(asked.config)).await,
+        Role::Ingest => Box::pin(ingest::run(asked)).await,
+        Role::RollupWorker => Box::pin(rollup::run(asked)).await,
+        Role::Setup => admin::setup(&asked.find().await?).await,
+        Role::Check => admin::check(&asked.find().await?).await,
+        Role::AddPartitions { total } => admin::add_partitions(&asked.find().await?, total).await,
+        Role::SetFrontier(frontier) => operator::set_frontier(&asked.find().await?, frontier).await,
+        Role::CapTime(cap) => operator::cap_time(&asked.find().await?, cap).await,
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     connect::Control,
     decisions::{check_cap, check_frontier},
+    declared::Target,
 };
 use crate::{
     args_cluster::{CapArgs, FrontierArgs},
@@ -12,7 +13,6 @@ use crate::{
     },
 };
 use quipu_adapters::{
-    config::Config,
     kafka::{
         KafkaProducer,
         admin::{self, PartitionState},
@@ -23,8 +23,8 @@ use quipu_schemas::timestamp::to_rfc3339;
 use std::io::{self, IsTerminal, Write};
 
 /// Sets where the group of all ingests goes on with a partition, and at which effective time (R2).
-pub(super) async fn set_frontier(config: &Config, asked: FrontierArgs) -> Result<Exit, Failed> {
-    let (control, group) = (Control::connect(config).await?, &config.ingest.group);
+pub(super) async fn set_frontier(target: &Target, asked: FrontierArgs) -> Result<Exit, Failed> {
+    let (control, group) = (Control::connect(target).await?, &target.config.ingest.group);
     let partition = asked.partition;
     let state = state(&control, group, partition).await?;
     let to = Committed {
@@ -53,9 +53,9 @@ pub(super) async fn set_frontier(config: &Config, asked: FrontierArgs) -> Result
 }
 
 /// Caps the append times of records that a broker stamped far ahead (R3).
-pub(super) async fn cap_time(config: &Config, asked: CapArgs) -> Result<Exit, Failed> {
-    let (control, partition) = (Control::connect(config).await?, asked.partition);
-    let state = state(&control, &config.ingest.group, partition).await?;
+pub(super) async fn cap_time(target: &Target, asked: CapArgs) -> Result<Exit, Failed> {
+    let (control, partition) = (Control::connect(target).await?, asked.partition);
+    let state = state(&control, &target.config.ingest.group, partition).await?;
     let newest = state.end.saturating_sub(1);
     let offsets = asked.from..=asked.through.unwrap_or(newest);
     check_cap(&state, &offsets, asked.time, control.clock.now()).map_err(|why| refused(&why))?;

@@ -2,6 +2,7 @@
 
 use super::{
     consuming::{self, Identity},
+    declared::Asked,
     follower,
     watched::Watched,
 };
@@ -25,17 +26,17 @@ use std::{pin::pin, time::Duration};
 const SWEEP_GRACE: Duration = Duration::from_secs(30);
 
 /// Runs the role until it is asked to stop.
-pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
+pub(super) async fn run(asked: Asked) -> Result<Exit, Failed> {
     let mut stop = pin!(stop_signal()?);
     let identity = Identity {
         name: "rollup-worker",
-        http: &config.rollup.http,
-        stuck_after: config.rollup.stuck_after,
+        http: &asked.config.rollup.http,
+        stuck_after: asked.config.rollup.stuck_after,
     };
-    let Some(mut joined) = consuming::join(&config, identity, stop.as_mut()).await? else {
+    let Some(mut joined) = consuming::join(&asked, identity, stop.as_mut()).await? else {
         return Ok(Exit::Done);
     };
-    let cluster = &joined.cluster;
+    let (cluster, config) = (&joined.cluster, &joined.config);
     let (events, slicing) = (
         cluster.events.clone(),
         config.cassandra.dataset()?.shape.slicing,
@@ -66,7 +67,7 @@ pub(super) async fn run(config: Config) -> Result<Exit, Failed> {
         clock: cluster.clock.clone(),
     };
     let stopped = joined.roles.asked_to_stop().shared();
-    let (settings, until) = (settings(&config), stopped.clone());
+    let (settings, until) = (settings(config), stopped.clone());
     let run =
         move |consumer| quipu_rollup_worker::run(consumer, ports.clone(), settings, until.clone());
     let is_lost = |error: &_| matches!(error, RollupError::Log(LogError::ClientLost(_)));

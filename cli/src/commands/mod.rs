@@ -1,7 +1,9 @@
 //! What each command does, from its arguments to its exit code.
 
+pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod connect;
+mod documents;
 pub(crate) mod exit;
 pub(crate) mod get;
 pub(crate) mod import;

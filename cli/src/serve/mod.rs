@@ -18,7 +18,7 @@ use quipu_adapters::{
     embedded::{Embedded, EmbeddedBestEffort, EmbeddedSettings},
     metered::{MeteredBestEffort, MeteredCache, MeteredEvents, MeteredRollups},
 };
-use quipu_gateway::{Gateway, Limits, Probes, ScanBounds};
+use quipu_gateway::{Gateway, Limits, Probes, ScanBounds, Served};
 use std::{
     future,
     io::{self, Write},
@@ -166,7 +166,8 @@ impl Server {
             ready: Arc::new(move || ready.check().and_then(|()| files.check())),
             metrics,
         };
-        let router = quipu_gateway::router(Arc::new(gateway), probes);
+        let served = Served::alone(Arc::new(gateway));
+        let router = quipu_gateway::router(Arc::new(served), probes);
         let router = quipu_gateway::authenticated(router, security.access);
         let (stop_calls, stopped) = watch::channel(false);
         let listeners = [http_listener, grpc_listener].map(|listener| {

@@ -93,6 +93,17 @@ impl Caller {
         }
     }
 
+    /// Whether it may do this in every namespace there could be.
+    pub(crate) fn may_everywhere(&self, permission: Permission) -> Result<(), Failure> {
+        self.may_somewhere(permission)?;
+        match self {
+            Self::Holder(key) if !key.covers_all() => {
+                Err(self.refused("is not for all namespaces (\"*\")"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a namespace is one of its own.
     pub(crate) fn covers(&self, namespace: &str) -> bool {
         match self {

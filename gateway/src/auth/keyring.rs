@@ -133,6 +133,12 @@ impl Key {
         })
     }
 
+    /// Whether every namespace there could be is one of its own.
+    pub(super) fn covers_all(&self) -> bool {
+        let mut scopes = self.namespaces.iter();
+        scopes.any(|scope| matches!(scope, Scope::Beginning(prefix) if prefix.is_empty()))
+    }
+
     /// Whether it may do this in the namespaces that it covers.
     pub(super) fn allows(&self, permission: Permission) -> bool {
         self.allow.contains(&permission)
@@ -292,7 +298,9 @@ mod tests {
             namespaces: vec!["*".to_owned()],
             ..entry(&secret)
         };
-        assert!(all.check().unwrap().covers("anything"));
+        let all = all.check().unwrap();
+        assert!(all.covers("anything") && all.covers_all());
+        assert!(!key.covers_all());
     }
 
     #[test]

@@ -15,6 +15,8 @@ enum Needs<'a> {
     Nothing,
     /// Permissions in a namespace.
     In(&'a str, &'static [Permission]),
+    /// A permission in every namespace there could be.
+    Everywhere(Permission),
     /// A permission in any namespace; the answer shows those that the caller covers.
     Somewhere(Permission),
 }
@@ -28,7 +30,11 @@ fn needs<'a>(call: &'a Call<'_>) -> Needs<'a> {
         | Call::Ready
         | Call::Metrics
         | Call::OpenApi
-        | Call::NamespaceSchema => Needs::Nothing,
+        | Call::NamespaceSchema
+        | Call::ClusterSchema => Needs::Nothing,
+        Call::ListClusters | Call::ShowCluster(_) | Call::ApplyCluster(_) => {
+            Needs::Everywhere(Admin)
+        }
         Call::ListNamespaces => Needs::Somewhere(Read),
         Call::ShowNamespace(name)
         | Call::NamespaceHistory(name)
@@ -53,5 +59,6 @@ pub(crate) fn allow(caller: &Caller, call: &Call<'_>) -> Result<(), Failure> {
             .iter()
             .try_for_each(|permission| caller.may(*permission, namespace)),
         Needs::Somewhere(permission) => caller.may_somewhere(permission),
+        Needs::Everywhere(permission) => caller.may_everywhere(permission),
     }
 }

@@ -6,7 +6,7 @@ use super::{
     status::{item_status, status},
 };
 use crate::{
-    Gateway,
+    Served,
     auth::{LastingCaller, allow_message},
     call,
     failure::{Failure, reason},
@@ -58,7 +58,7 @@ enum Event<'a> {
 /// Nobody asks for answers while the client takes none, so a task of its own sees to the stream:
 /// otherwise it could not end then.
 pub(super) fn answers<L, E, R, C, P>(
-    gateway: Arc<Gateway<L, E, R, C, P>>,
+    served: Arc<Served<L, E, R, C, P>>,
     terms: Terms,
     messages: impl Stream<Item = Result<StreamAddRequest, Status>> + Send + Unpin + 'static,
 ) -> impl Stream<Item = Result<StreamAddResponse, Status>> + Send + 'static
@@ -72,7 +72,7 @@ where
     let (sender, answers) = mpsc::channel(1);
     let task = tokio::spawn(async move {
         let limit = terms.time.unwrap_or(Duration::MAX);
-        let ended = timeout(limit, run(&gateway, &terms, messages, sender)).await;
+        let ended = timeout(limit, run(&served, &terms, messages, sender)).await;
         drop(terms.room);
         ended.unwrap_or_else(|_| Err(status(&Failure::timed_out(limit))))
     });
@@ -88,7 +88,7 @@ where
 }
 
 async fn run<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane>(
-    gateway: &Gateway<L, E, R, C, P>,
+    served: &Served<L, E, R, C, P>,
     terms: &Terms,
     mut messages: impl Stream<Item = Result<StreamAddRequest, Status>> + Unpin,
     answers: Sender<StreamAddResponse>,
@@ -129,7 +129,7 @@ async fn run<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPla
                 let one = Load::of(&message);
                 load += one;
                 under_way.push(async move {
-                    let answer = answer(gateway, message, refused, bounds.message).await;
+                    let answer = answer(served, message, refused, bounds.message).await;
                     (one, answer)
                 });
             }
@@ -159,16 +159,21 @@ fn admit(caller: &LastingCaller, message: &mut StreamAddRequest) -> Result<(), F
 }
 
 async fn answer<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane>(
-    gateway: &Gateway<L, E, R, C, P>,
+    served: &Served<L, E, R, C, P>,
     message: StreamAddRequest,
     admitted: Result<(), Failure>,
     limit: Duration,
 ) -> StreamAddResponse {
-    let measured = gateway.meters.begin(&gateway.clock, Method::StreamAdd);
+    let home = &served.home;
+    let measured = home.meters.begin(&home.clock, Method::StreamAdd);
     let answered = async {
         admitted?;
         let items = message.items.iter().map(item).collect();
-        let results = timeout(limit, gateway.batch_add(&message.namespace, items)).await;
+        let results = timeout(limit, async {
+            let gateway = served.of(&message.namespace).await?;
+            gateway.batch_add(&message.namespace, items).await
+        });
+        let results = results.await;
         results.unwrap_or_else(|_| Err(Failure::timed_out(limit)))
     }
     .await;

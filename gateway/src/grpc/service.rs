@@ -10,7 +10,7 @@ use super::{
     status::status,
 };
 use crate::{
-    Gateway,
+    Served,
     auth::LastingCaller,
     deadline::{Deadline, grpc_timeout},
     failure::{Failure, reason},
@@ -34,8 +34,8 @@ use quipu_schemas::{
 use std::sync::Arc;
 use tonic::{Code, Request, Response, Status, Streaming, async_trait, codegen::BoxStream};
 
-/// The gateway as a gRPC service.
-pub(crate) struct CounterService<L, E, R, C, P>(pub(crate) Arc<Gateway<L, E, R, C, P>>);
+/// The gateways as one gRPC service.
+pub(crate) struct CounterService<L, E, R, C, P>(pub(crate) Arc<Served<L, E, R, C, P>>);
 
 impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane>
     CounterService<L, E, R, C, P>
@@ -45,7 +45,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane>
         method: Method,
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<Response<T>, Status> {
-        let measured = self.0.meters.begin(&self.0.clock, method);
+        let measured = self.0.home.meters.begin(&self.0.home.clock, method);
         let answer = call.await;
         measured.finish(
             answer
@@ -75,7 +75,12 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
                 r.idempotency_token.as_ref(),
                 &r.item_key,
             )?;
-            let applied = self.0.mutate(&r.namespace, add).await?;
+            let applied = self
+                .0
+                .of(&r.namespace)
+                .await?
+                .mutate(&r.namespace, add)
+                .await?;
             Ok(AddCountResponse {
                 status: mutation_status(applied.status),
                 idempotent: idempotent(applied.status),
@@ -99,7 +104,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
                 r.idempotency_token.as_ref(),
                 &r.item_key,
             )?;
-            let added = self.0.add_and_get(&r.namespace, add, deadline).await?;
+            let gateway = self.0.of(&r.namespace).await?;
+            let added = gateway.add_and_get(&r.namespace, add, deadline).await?;
             let (applied, count) = (added.applied, added.count);
             Ok(AddAndGetCountResponse {
                 status: mutation_status(applied.status),
@@ -122,9 +128,10 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         let r = request.into_inner();
         self.measure(Method::Get, async {
             let (ns, name) = (&r.namespace, &r.counter_name);
+            let gateway = self.0.of(ns).await?;
             let count = match min_freshness(r.min_freshness.as_ref())? {
-                None => self.0.get(ns, name).await?,
-                Some(min) => self.0.get_at_least(ns, name, min, deadline).await?,
+                None => gateway.get(ns, name).await?,
+                Some(min) => gateway.get_at_least(ns, name, min, deadline).await?,
             };
             Ok(GetCountResponse {
                 count: count.count,
@@ -143,7 +150,12 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         self.measure(Method::Clear, async {
             let token = r.idempotency_token.as_ref();
             let clear = mutation(&r.counter_name, Mutation::Clear, token, &r.item_key)?;
-            let applied = self.0.mutate(&r.namespace, clear).await?;
+            let applied = self
+                .0
+                .of(&r.namespace)
+                .await?
+                .mutate(&r.namespace, clear)
+                .await?;
             Ok(ClearCountResponse {
                 status: mutation_status(applied.status),
                 idempotent: idempotent(applied.status),
@@ -160,7 +172,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         let r = request.into_inner();
         self.measure(Method::BatchAdd, async {
             let items = r.items.iter().map(item).collect();
-            let results = self.0.batch_add(&r.namespace, items).await?;
+            let gateway = self.0.of(&r.namespace).await?;
+            let results = gateway.batch_add(&r.namespace, items).await?;
             Ok(BatchAddCountResponse {
                 results: results.into_iter().map(result).collect(),
             })
@@ -174,7 +187,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         &self,
         request: Request<Streaming<StreamAddRequest>>,
     ) -> Result<Response<Self::StreamAddCountStream>, Status> {
-        let room = Arc::clone(&self.0.add_streams).try_acquire_owned();
+        let room = Arc::clone(&self.0.home.add_streams).try_acquire_owned();
         let room = room.map_err(|_| {
             counter!(names::OVERLOADED).increment(1);
             status(&Failure::overloaded())
@@ -197,7 +210,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
         let r = request.into_inner();
         self.measure(Method::BatchGet, async {
             let names = r.counter_names.iter().map(|name| Ok(name.as_str()));
-            let results = self.0.batch_get(&r.namespace, names.collect()).await?;
+            let gateway = self.0.of(&r.namespace).await?;
+            let results = gateway.batch_get(&r.namespace, names.collect()).await?;
             Ok(BatchGetCountResponse {
                 results: results.into_iter().map(count_result).collect(),
             })
@@ -211,9 +225,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
     ) -> Result<Response<ListCountersResponse>, Status> {
         let r = request.into_inner();
         self.measure(Method::ListCounters, async {
-            let listed = self
-                .0
-                .list_counters(&r.namespace, r.page_size, &r.page_token);
+            let gateway = self.0.of(&r.namespace).await?;
+            let listed = gateway.list_counters(&r.namespace, r.page_size, &r.page_token);
             let page = listed.await?;
             Ok(ListCountersResponse {
                 counter_names: page
@@ -238,8 +251,8 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Coun
                     .at("idempotency_token")
             })?;
             let token = token(given)?;
-            let found = self
-                .0
+            let gateway = self.0.of(&r.namespace).await?;
+            let found = gateway
                 .lookup(&r.namespace, &r.counter_name, token, &r.item_key)
                 .await?;
             Ok(outcome(found))

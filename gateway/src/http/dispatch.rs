@@ -2,7 +2,7 @@
 
 use super::{
     body::{self, Object},
-    change,
+    change, clusters,
     error::render,
     history::{self, HistoryAnswer},
     json::{
@@ -12,7 +12,7 @@ use super::{
     path::{self, Call, Counter, NoCall},
 };
 use crate::{
-    Gateway, Probes,
+    Gateway, Probes, Served,
     auth::{self, Caller},
     call,
     deadline::Deadline,
@@ -27,6 +27,7 @@ use quipu_adapters::ports::{
     Cache, ControlPlane, EventStore, NamespaceRecord, Producer, RollupStore,
 };
 use quipu_schemas::{
+    cluster,
     namespace::{NamespaceDocument, SCHEMA},
     timestamp::to_rfc3339,
 };
@@ -40,7 +41,7 @@ const INDEX: &str = include_str!("index.json");
 
 const OPEN_API: &str = include_str!("openapi.json");
 
-impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gateway<L, E, R, C, P> {
+impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Served<L, E, R, C, P> {
     /// Answers any request that is not gRPC.
     pub(crate) async fn http(&self, probes: &Probes, request: Request<Body>) -> Response<Body> {
         let uri = request.uri().clone();
@@ -59,14 +60,20 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::Index => return with_type("application/json", INDEX),
             Call::OpenApi => return with_type("application/json", OPEN_API),
             Call::NamespaceSchema => return with_type("application/schema+json", SCHEMA),
+            Call::ClusterSchema => {
+                return with_type("application/schema+json", cluster::SCHEMA);
+            }
             Call::Live => return with_type("text/plain", "live\n"),
             Call::Metrics => return with_type("text/plain; version=0.0.4", (probes.metrics)()),
             Call::Ready => {
-                return match self.ready().and_then(|()| (probes.ready)()) {
+                return match self.home.ready().and_then(|()| (probes.ready)()) {
                     Ok(()) => with_type("text/plain", "ready\n"),
                     Err(why) => render(&Failure::unavailable(reason::NOT_READY, why)),
                 };
             }
+            Call::ListClusters => Method::ListClusters,
+            Call::ApplyCluster(_) => Method::ApplyCluster,
+            Call::ShowCluster(_) => Method::ShowCluster,
             Call::ListNamespaces => Method::ListNamespaces,
             Call::ApplyNamespace(_) => Method::ApplyNamespace,
             Call::ShowNamespace(_) => Method::ShowNamespace,
@@ -81,7 +88,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::ListCounters(_) => Method::ListCounters,
             Call::Lookup(_) => Method::Lookup,
         };
-        let measured = self.meters.begin(&self.clock, method);
+        let measured = self.home.meters.begin(&self.home.clock, method);
         let answer = self.http_call(call, request).await;
         measured.finish(
             answer
@@ -96,6 +103,80 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         call: Call<'_>,
         request: Request<Body>,
     ) -> Result<Response<Body>, Failure> {
+        if let Some(namespace) = call.counters_of() {
+            return match self.of(namespace).await {
+                Ok(gateway) => gateway.counter_call(call, request).await,
+                Err(failure) => {
+                    body::discard(request.into_body()).await;
+                    Err(failure)
+                }
+            };
+        }
+        match call {
+            Call::ListClusters => self.http_list_clusters().await,
+            Call::ShowCluster(name) => Ok(clusters::document(&self.show_cluster(&name).await?)),
+            Call::ApplyCluster(name) => self.http_apply_cluster(&name, request).await,
+            Call::ApplyNamespace(name) => {
+                let caller = Caller::of(request.extensions());
+                let asked = change::request(&caller, request.headers());
+                let body = body::read(request).await?;
+                let given = body::object::<NamespaceDocument>(&body)?;
+                Ok(document(&self.apply_namespace(&name, given, asked?).await?))
+            }
+            Call::ShowNamespace(name) => {
+                let gateway = self.of(&name).await?;
+                Ok(document(&gateway.show_namespace(&name).await?))
+            }
+            Call::NamespaceHistory(name) => {
+                let before = history::page(request.uri().query())?;
+                let gateway = self.of(&name).await?;
+                let versions = gateway.namespace_history(&name, before).await?;
+                Ok(json(&HistoryAnswer::from(versions)))
+            }
+            Call::DeleteNamespace(name) => {
+                let caller = Caller::of(request.extensions());
+                let asked = change::request(&caller, request.headers())?;
+                let gateway = self.of(&name).await?;
+                gateway.delete_namespace(&name, asked).await?;
+                Ok(with_type("application/json", "{}"))
+            }
+            Call::ListNamespaces => {
+                let caller = Caller::of(request.extensions());
+                let all = self.list_namespaces().await?;
+                let documents = all.records.into_iter().map(|record| record.document);
+                let namespaces = documents
+                    .filter(|document| caller.covers(&document.namespace))
+                    .collect();
+                Ok(json(&NamespacesAnswer {
+                    namespaces,
+                    incomplete: all.is_incomplete,
+                }))
+            }
+            Call::Index
+            | Call::Live
+            | Call::Ready
+            | Call::Metrics
+            | Call::OpenApi
+            | Call::NamespaceSchema
+            | Call::ClusterSchema => unreachable!("answered before any call is measured"),
+            Call::Get(_)
+            | Call::Add(_)
+            | Call::AddAndGet(_)
+            | Call::Clear(_)
+            | Call::BatchAdd(_)
+            | Call::BatchGet(_)
+            | Call::ListCounters(_)
+            | Call::Lookup(_) => unreachable!("answered by the namespace's cluster"),
+        }
+    }
+}
+
+impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gateway<L, E, R, C, P> {
+    async fn counter_call(
+        &self,
+        call: Call<'_>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
         match call {
             Call::Get(counter) => self.http_get(&counter, request).await,
             Call::Add(counter) => self.http_add(&counter, request).await,
@@ -105,42 +186,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
             Call::BatchGet(namespace) => self.http_batch_get(&namespace, request).await,
             Call::ListCounters(namespace) => self.http_list_counters(&namespace, request).await,
             Call::Lookup(namespace) => self.http_lookup(&namespace, request).await,
-            Call::ApplyNamespace(name) => {
-                let caller = Caller::of(request.extensions());
-                let asked = change::request(&caller, request.headers());
-                let body = body::read(request).await?;
-                let given = body::object::<NamespaceDocument>(&body)?;
-                Ok(document(&self.apply_namespace(&name, given, asked?).await?))
-            }
-            Call::ShowNamespace(name) => Ok(document(&self.show_namespace(&name).await?)),
-            Call::NamespaceHistory(name) => {
-                let before = history::page(request.uri().query())?;
-                let versions = self.namespace_history(&name, before).await?;
-                Ok(json(&HistoryAnswer::from(versions)))
-            }
-            Call::DeleteNamespace(name) => {
-                let caller = Caller::of(request.extensions());
-                let asked = change::request(&caller, request.headers())?;
-                self.delete_namespace(&name, asked).await?;
-                Ok(with_type("application/json", "{}"))
-            }
-            Call::ListNamespaces => {
-                let caller = Caller::of(request.extensions());
-                let records = self.list_namespaces().await?;
-                let documents = records.into_iter().map(|record| record.document);
-                let namespaces = documents
-                    .filter(|document| caller.covers(&document.namespace))
-                    .collect();
-                Ok(json(&NamespacesAnswer { namespaces }))
-            }
-            Call::Index
-            | Call::Live
-            | Call::Ready
-            | Call::Metrics
-            | Call::OpenApi
-            | Call::NamespaceSchema => {
-                unreachable!("answered before any call is measured")
-            }
+            _ => unreachable!("it is not of counters"),
         }
     }
 
@@ -268,11 +314,19 @@ pub(super) fn json<T: Serialize>(answer: &T) -> Response<Body> {
 /// A namespace's document itself, so that what was read can be put back; what else is known of it
 /// stands in headers.
 fn document(record: &NamespaceRecord) -> Response<Body> {
-    let mut response = json(&record.document);
-    let text = |text: String| HeaderValue::try_from(text).expect("digits and quotes are allowed");
-    let headers = response.headers_mut();
-    headers.insert(header::ETAG, text(format!("\"{}\"", record.version)));
-    headers.insert(EFFECTIVE_FROM, text(to_rfc3339(record.effective_from)));
+    let mut response = versioned(&record.document, record.version);
+    let effective = HeaderValue::try_from(to_rfc3339(record.effective_from));
+    let effective = effective.expect("a time is a header's value");
+    response.headers_mut().insert(EFFECTIVE_FROM, effective);
+    response
+}
+
+/// A document with its version.
+pub(super) fn versioned<T: Serialize>(document: &T, version: u64) -> Response<Body> {
+    let mut response = json(document);
+    let version = HeaderValue::try_from(format!("\"{version}\""));
+    let version = version.expect("digits and quotes are allowed");
+    response.headers_mut().insert(header::ETAG, version);
     response
 }
 

@@ -349,4 +349,7 @@ impl From<&StoredEvent> for EventAnswer {
 #[derive(Debug, Serialize)]
 pub(super) struct NamespacesAnswer {
     pub(super) namespaces: Vec<NamespaceDocument>,
+    /// A cluster did not tell its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) incomplete: bool,
 }

@@ -2,6 +2,7 @@
 
 mod body;
 mod change;
+mod clusters;
 mod dispatch;
 mod error;
 mod history;

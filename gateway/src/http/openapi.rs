@@ -2,7 +2,7 @@
 
 use super::path;
 use axum::http::{Method, StatusCode};
-use quipu_schemas::namespace::SCHEMA;
+use quipu_schemas::{cluster, namespace};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -69,18 +69,22 @@ fn the_document_has_every_call_with_its_method_and_path_and_no_other() {
 }
 
 #[test]
-fn the_document_has_the_schema_of_namespaces_that_is_made_from_the_types() {
-    let moved = SCHEMA.replace("#/$defs/", "#/components/schemas/");
-    let mut schema: Value = serde_json::from_str(&moved).unwrap();
-    let parts = schema.as_object_mut().unwrap();
-    parts.remove("$schema");
-    let definitions = parts.remove("$defs").unwrap();
+fn the_document_has_the_schemas_of_documents_that_are_made_from_the_types() {
     let schemas = &document()["components"]["schemas"];
-    let copy =
-        "copy it from schemas/namespace.schema.json, with #/components/schemas/ for #/$defs/";
-    assert_eq!(schemas["NamespaceDocument"], schema, "{copy}");
-    for (name, definition) in object(&definitions) {
-        assert_eq!(&schemas[name], definition, "{name}: {copy}");
+    for (name, schema) in [
+        ("NamespaceDocument", namespace::SCHEMA),
+        ("ClusterDocument", cluster::SCHEMA),
+    ] {
+        let moved = schema.replace("#/$defs/", "#/components/schemas/");
+        let mut schema: Value = serde_json::from_str(&moved).unwrap();
+        let parts = schema.as_object_mut().unwrap();
+        parts.remove("$schema");
+        let definitions = parts.remove("$defs").unwrap();
+        let copy = "copy it from schemas/, with #/components/schemas/ for #/$defs/";
+        assert_eq!(schemas[name], schema, "{name}: {copy}");
+        for (name, definition) in object(&definitions) {
+            assert_eq!(&schemas[name], definition, "{name}: {copy}");
+        }
     }
 }
 

@@ -30,6 +30,14 @@ pub(crate) enum Call<'p> {
     NamespaceHistory(Cow<'p, str>),
     /// `GET /v1/schemas/namespace`
     NamespaceSchema,
+    /// `GET /v1/clusters`
+    ListClusters,
+    /// `PUT /v1/clusters/{name}`
+    ApplyCluster(Cow<'p, str>),
+    /// `GET /v1/clusters/{name}`
+    ShowCluster(Cow<'p, str>),
+    /// `GET /v1/schemas/cluster`
+    ClusterSchema,
     /// `GET /v1/namespaces/{ns}/counters/{name}`
     Get(Counter<'p>),
     /// `POST /v1/namespaces/{ns}/counters/{name}:add`
@@ -46,6 +54,23 @@ pub(crate) enum Call<'p> {
     ListCounters(Cow<'p, str>),
     /// `POST /v1/namespaces/{ns}/events:lookup`
     Lookup(Cow<'p, str>),
+}
+
+impl Call<'_> {
+    /// The namespace whose counters it is about, if it is about any.
+    pub(crate) fn counters_of(&self) -> Option<&str> {
+        match self {
+            Self::Get(counter)
+            | Self::Add(counter)
+            | Self::AddAndGet(counter)
+            | Self::Clear(counter) => Some(&counter.namespace),
+            Self::BatchAdd(namespace)
+            | Self::BatchGet(namespace)
+            | Self::ListCounters(namespace)
+            | Self::Lookup(namespace) => Some(namespace),
+            _ => None,
+        }
+    }
 }
 
 /// A counter's names, decoded.
@@ -87,10 +112,20 @@ pub(crate) fn parse<'p>(method: &Method, path: &'p str) -> Result<Call<'p>, NoCa
         "/v1/openapi.json" => Some(Call::OpenApi),
         "/v1/namespaces" => Some(Call::ListNamespaces),
         "/v1/schemas/namespace" => Some(Call::NamespaceSchema),
+        "/v1/clusters" => Some(Call::ListClusters),
+        "/v1/schemas/cluster" => Some(Call::ClusterSchema),
         _ => None,
     };
     if let Some(call) = fixed {
         return only(method, &Method::GET, "GET, HEAD").map(|()| call);
+    }
+    if let Some(name) = path.strip_prefix("/v1/clusters/") {
+        let name = decode("cluster", name)?;
+        return match method.as_str() {
+            "PUT" => Ok(Call::ApplyCluster(name)),
+            "GET" => Ok(Call::ShowCluster(name)),
+            _ => Err(NoCall::MethodNotAllowed("GET, HEAD, PUT")),
+        };
     }
     let Some(rest) = path.strip_prefix("/v1/namespaces/") else {
         return Err(NoCall::NotFound(format!(
@@ -217,6 +252,10 @@ mod tests {
                 Call::NamespaceHistory("a".into()),
             ),
             ("GET", "/v1/schemas/namespace", Call::NamespaceSchema),
+            ("GET", "/v1/schemas/cluster", Call::ClusterSchema),
+            ("GET", "/v1/clusters", Call::ListClusters),
+            ("PUT", "/v1/clusters/a", Call::ApplyCluster("a".into())),
+            ("GET", "/v1/clusters/a", Call::ShowCluster("a".into())),
             (
                 "GET",
                 "/v1/namespaces/a/counters/b",
@@ -304,6 +343,8 @@ mod tests {
             (Method::POST, "/metrics", "GET, HEAD"),
             (Method::PUT, "/v1/namespaces/a/history", "GET, HEAD"),
             (Method::POST, "/v1/namespaces/a", "GET, HEAD, PUT, DELETE"),
+            (Method::DELETE, "/v1/clusters/a", "GET, HEAD, PUT"),
+            (Method::PUT, "/v1/clusters", "GET, HEAD"),
             (Method::PUT, "/v1/namespaces/a/counters/b", "GET, HEAD"),
             (Method::PUT, "/v1/namespaces/a/counters/b:c", "GET, HEAD"),
             (

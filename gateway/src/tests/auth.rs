@@ -289,7 +289,7 @@ async fn a_router_that_nobody_guards_answers_nobody() {
         ready: std::sync::Arc::new(|| Ok(())),
         metrics: std::sync::Arc::new(String::new),
     };
-    let router = crate::router(world.gateway(), probes);
+    let router = crate::router(world.served(), probes);
     let path = format!("/v1/namespaces/{NS}/counters/a");
     let (code, ..) = http(&router, ("GET", &path), &Value::Null, None).await;
     assert_eq!(code, "UNAUTHENTICATED");

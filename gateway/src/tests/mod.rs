@@ -4,4 +4,5 @@ mod http;
 mod limits;
 mod machine;
 mod quota;
+mod served;
 mod tls;

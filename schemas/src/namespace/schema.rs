@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::{fs, ops::RangeInclusive, path::Path, time::Duration};
 
 /// Numbers with units, as `humantime` reads them; white space inside of a number is not suggested.
-const DURATION: &str = r"^\s*(\d+(\.\d+)?\s*(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|minutes|minute|mins|min|m|hours|hour|hrs|hr|h|days|day|d|weeks|week|wks|wk|w|months|month|M|years|year|yrs|yr|y)\s*)+$";
+pub(crate) const DURATION: &str = r"^\s*(\d+(\.\d+)?\s*(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|minutes|minute|mins|min|m|hours|hour|hrs|hr|h|days|day|d|weeks|week|wks|wk|w|months|month|M|years|year|yrs|yr|y)\s*)+$";
 
 fn within(range: &RangeInclusive<Duration>) -> Schema {
     let mut schema = json_schema!({"type": "string", "pattern": DURATION});

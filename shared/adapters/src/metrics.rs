@@ -82,6 +82,8 @@ pub mod gateway {
         GAUGE CONNECTIONS = "quipu_gateway_connections" [];
         /// Requests that were turned away because too many were in flight.
         COUNTER OVERLOADED = "quipu_gateway_requests_overloaded_total" [];
+        /// Declared clusters that are joined, or away.
+        GAUGE CLUSTERS = "quipu_gateway_clusters" ["state"];
         /// Requests that were refused because of their API key, or for want of one.
         COUNTER DENIED = "quipu_gateway_requests_denied_total" ["reason"];
         /// Mutations that were refused because a quota of their namespace was used up.
@@ -181,7 +183,7 @@ pub mod stores {
         /// Clients of Kafka that lost their cluster for good, and were replaced.
         COUNTER CLIENTS_LOST = "quipu_kafka_clients_lost_total" ["client"];
         /// Partitions that Kafka has but nobody registered: they are not read, and nothing closes.
-        GAUGE UNREGISTERED = "quipu_kafka_partitions_unregistered" [];
+        GAUGE UNREGISTERED = "quipu_kafka_partitions_unregistered" ["topic"];
     }
 }
 

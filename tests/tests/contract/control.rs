@@ -4,15 +4,15 @@
 use crate::cassandra::Keyspace;
 use quipu_adapters::{
     cassandra::{
-        Cassandra, CassandraControlPlane, CassandraDataset, CassandraError, ControlSettings,
-        KeyspaceSetup, Lease, SetupPlan,
+        Cassandra, CassandraControlPlane, CassandraDataset, CassandraError, Claims,
+        ControlSettings, FirstNamespace, KeyspaceSetup, Lease, SetupPlan,
     },
     clock::Clock,
     finding::{Finding, Severity},
     ports::{ChangeRequest, ControlError, ControlPlane},
 };
 use quipu_core::{name::Namespace, policy::Incarnation};
-use quipu_schemas::namespace::NamespaceDocument;
+use quipu_schemas::{cluster::DEFAULT_CLUSTER, namespace::NamespaceDocument};
 use std::time::Duration;
 
 pub(crate) const TOPIC: &str = "quipu-events";
@@ -24,6 +24,7 @@ pub(crate) fn plan() -> SetupPlan {
         event_partitions: 3,
         signal_partitions: 4,
         dataset: CassandraDataset::default(),
+        first_namespace: FirstNamespace::Make,
     }
 }
 
@@ -34,6 +35,8 @@ pub(crate) async fn control(cassandra: &Cassandra) -> CassandraControlPlane {
 
 pub(crate) fn settings() -> ControlSettings {
     ControlSettings {
+        cluster: DEFAULT_CLUSTER.to_owned(),
+        claims: Claims::Here,
         events_topic: TOPIC.to_owned(),
         dataset: CassandraDataset::default(),
         cache_ttl: None,

@@ -37,6 +37,8 @@ mod cache;
 #[cfg(feature = "cluster")]
 mod cassandra;
 #[cfg(feature = "cluster")]
+mod clusters;
+#[cfg(feature = "cluster")]
 mod control;
 mod events;
 mod fixtures;

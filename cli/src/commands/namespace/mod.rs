@@ -3,11 +3,11 @@
 mod apply;
 mod calls;
 mod diff;
-mod documents;
 mod history;
 
 use super::{
     connect::client,
+    documents,
     exit::{Exit, Failed},
     print,
 };

@@ -34,7 +34,7 @@ fn open(world: &World) -> (Sending, Answers, Arc<Semaphore>) {
         room: Arc::clone(&room).try_acquire_owned().unwrap(),
     };
     let (send, messages) = unbounded();
-    let answers = answers(world.gateway(), terms, messages);
+    let answers = answers(world.served(), terms, messages);
     (send, Box::pin(answers), room)
 }
 

@@ -8,6 +8,7 @@
 //! acknowledged writes, every user whose writes those were is told once by its sync.
 
 mod check;
+mod clusters;
 mod columns;
 mod connection;
 mod control;
@@ -22,8 +23,9 @@ mod setup;
 mod slices;
 mod tls;
 
+pub use clusters::{CassandraClusters, Homes};
 pub use connection::Cassandra;
-pub use control::{CassandraControlPlane, ControlSettings, RegisteredPartition, Topics};
+pub use control::{CassandraControlPlane, Claims, ControlSettings, RegisteredPartition, Topics};
 pub use error::CassandraError;
 pub use events::CassandraEventStore;
 pub use lease::Lease;
@@ -31,5 +33,5 @@ pub use rollups::CassandraRollupStore;
 pub use settings::{
     CassandraSettings, ConsistencyLevel, Credentials, Replication, TlsIdentity, TlsSettings,
 };
-pub use setup::{KeyspaceSetup, Settled, SetupPlan};
+pub use setup::{FirstNamespace, KeyspaceSetup, Settled, SetupPlan};
 pub use slices::CassandraDataset;

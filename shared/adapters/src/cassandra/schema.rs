@@ -93,6 +93,8 @@ mod tests {
             "slices",
             "leases",
             "sync_probes",
+            "clusters",
+            "homes",
             "rollups",
             "parked_signals",
         ];

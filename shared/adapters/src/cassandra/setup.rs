@@ -20,6 +20,15 @@ pub enum KeyspaceSetup {
     Expect,
 }
 
+/// Whether setup makes the namespace `default`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstNamespace {
+    /// It does, in the default cluster.
+    Make,
+    /// It does not, in any other.
+    Leave,
+}
+
 /// What setup makes.
 #[derive(Clone, Debug)]
 pub struct SetupPlan {
@@ -33,6 +42,8 @@ pub struct SetupPlan {
     pub signal_partitions: u32,
     /// The dataset that events are kept in.
     pub dataset: CassandraDataset,
+    /// Whether it makes the namespace `default`.
+    pub first_namespace: FirstNamespace,
 }
 
 /// Facts that setup fixed for ever.
@@ -82,7 +93,7 @@ const FACTS: &str = "setup";
 
 impl Cassandra {
     /// Makes what is missing: keyspace, tables, the facts that are fixed, the registered partitions
-    /// and the namespace `default`.
+    /// and, where it is asked for, the namespace `default`.
     ///
     /// # Errors
     /// When what is there contradicts the plan (the text says what), or when the store fails.
@@ -101,8 +112,7 @@ impl Cassandra {
             CassandraError::from(StoreError::Unavailable(problem))
         })?;
         settled.check(&asked)?;
-        self.begin_control(&plan.events_topic, plan.event_partitions)
-            .await
+        self.begin_control(plan).await
     }
 
     /// The facts that setup fixed; none where it was not run, or not to its end.

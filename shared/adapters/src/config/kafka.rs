@@ -5,6 +5,7 @@ use super::{
     error::{show_duration, within},
     secret,
 };
+use quipu_schemas::cluster::KAFKA_PROPERTIES;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -160,16 +161,8 @@ impl KafkaSection {
 
     /// Any property may be a secret, unless it is one of those that everybody sets.
     pub(super) fn redact(&mut self) {
-        const HARMLESS: [&str; 6] = [
-            "security.protocol",
-            "sasl.mechanism",
-            "sasl.mechanisms",
-            "sasl.username",
-            "ssl.ca.location",
-            "ssl.endpoint.identification.algorithm",
-        ];
         for (name, value) in &mut self.properties {
-            if !HARMLESS.contains(&name.as_str()) {
+            if !KAFKA_PROPERTIES.contains(&name.as_str()) {
                 "[redacted]".clone_into(value);
             }
         }

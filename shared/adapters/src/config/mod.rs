@@ -3,6 +3,7 @@
 
 mod auth;
 mod cassandra;
+mod cluster;
 mod duration;
 mod error;
 mod gateway;
@@ -62,14 +63,19 @@ impl Config {
     /// # Errors
     /// Names the key, and what it may be.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.kafka.check()?;
-        self.cassandra.check()?;
-        self.redis.check()?;
+        self.check_servers()?;
         self.gateway.check()?;
         self.auth.check()?;
         self.tls.check()?;
         self.ingest.check()?;
         self.rollup.check()
+    }
+
+    /// The same, of what a cluster is made of.
+    fn check_servers(&self) -> Result<(), ConfigError> {
+        self.kafka.check()?;
+        self.cassandra.check()?;
+        self.redis.check()
     }
 
     /// The whole configuration as a TOML file, without secrets.

@@ -10,6 +10,8 @@ use std::{path::PathBuf, time::Duration};
 pub struct RedisSection {
     /// `host:port`.
     pub address: String,
+    /// The number of the database there.
+    pub database: u8,
     /// `host:port` of others that may hold copies of best-effort counters.
     pub replicas: Vec<String>,
     /// Who this is, where Redis has users.
@@ -42,6 +44,7 @@ impl Default for RedisSection {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:6379".to_owned(),
+            database: 0,
             replicas: Vec::new(),
             username: None,
             password_file: None,
@@ -82,6 +85,7 @@ impl RedisSection {
         });
         let settings = crate::redis::RedisSettings {
             address: self.address.clone(),
+            database: self.database,
             replicas: self.replicas.clone(),
             username: self.username.clone(),
             password,

@@ -178,7 +178,7 @@ async fn watch_partitions(
         match count(consumer, &settings.topics.events).await {
             Ok(count) => {
                 let unknown: Vec<u32> = (0..count).filter(|id| !known.contains_key(id)).collect();
-                metrics::gauge!(UNREGISTERED)
+                metrics::gauge!(UNREGISTERED, "topic" => settings.topics.events.clone())
                     .set(f64::from(u32::try_from(unknown.len()).unwrap_or(u32::MAX)));
                 if unknown.is_empty() {
                     board.release();

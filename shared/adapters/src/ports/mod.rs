@@ -2,6 +2,7 @@
 
 mod best_effort;
 mod cache;
+mod clusters;
 mod control;
 mod error;
 mod event_store;
@@ -10,6 +11,7 @@ mod rollup_store;
 
 pub use best_effort::{BestEffort, BestEffortError, BestEffortResult};
 pub use cache::Cache;
+pub use clusters::{ClusterError, ClusterRecord, Clusters, OneCluster};
 pub(crate) use control::history_page;
 pub use control::{
     ChangeRequest, ControlError, ControlPlane, HISTORY_PAGE, NamespaceRecord, NamespaceVersion,

@@ -40,6 +40,7 @@ pub(super) fn connect(
         server: ServerConfig::new_centralized(host, port),
         username: settings.username.clone(),
         password: settings.password.clone(),
+        database: (settings.database > 0).then_some(settings.database),
         tls: tls.map(Into::into),
         ..Config::default()
     });

@@ -7,6 +7,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 pub struct RedisSettings {
     /// `host:port`.
     pub address: String,
+    /// The number of the database there, and in every other server.
+    pub database: u8,
     /// `host:port` of others that may hold copies of best-effort counters: a delete must reach them.
     pub replicas: Vec<String>,
     /// Who this is, where Redis has users.
@@ -51,6 +53,7 @@ impl Default for RedisSettings {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:6379".to_owned(),
+            database: 0,
             replicas: Vec::new(),
             username: None,
             password: None,
@@ -70,6 +73,7 @@ impl fmt::Debug for RedisSettings {
         let password = self.password.as_ref().map(|_| "[redacted]");
         f.debug_struct("RedisSettings")
             .field("address", &self.address)
+            .field("database", &self.database)
             .field("replicas", &self.replicas)
             .field("username", &self.username)
             .field("password", &password)

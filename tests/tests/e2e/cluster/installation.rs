@@ -147,13 +147,19 @@ impl Installation {
 
     /// Starts a role without waiting for it.
     pub(super) fn spawn(&self, role: &str) -> Running {
+        self.spawn_with(&[role])
+    }
+
+    /// The same, with arguments behind the role's name.
+    fn spawn_with(&self, arguments: &[&str]) -> Running {
+        let role = arguments[0];
         self.started.set(self.started.get() + 1);
         let log = self
             .logs
             .path()
             .join(format!("{:02}-{role}", self.started.get()));
         let child = self
-            .quipu(&[role])
+            .quipu(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(log).expect("a file for standard error"))
@@ -175,8 +181,8 @@ impl Installation {
     }
 
     /// Starts a role, and returns its URLs once it runs.
-    fn start_any(&self, role: &str) -> (Vec<String>, Running) {
-        let mut running = self.spawn(role);
+    fn start_any(&self, arguments: &[&str]) -> (Vec<String>, Running) {
+        let mut running = self.spawn_with(arguments);
         let out = running.0.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
         let _ = BufReader::new(out).read_line(&mut line);
@@ -185,20 +191,30 @@ impl Installation {
         let urls: Vec<_> = urls.map(str::to_owned).collect();
         assert!(
             !urls.is_empty(),
-            "{role} said {line:?}, and:\n{}",
+            "{arguments:?} said {line:?}, and:\n{}",
             self.logs()
         );
         (urls, running)
     }
 
     pub(super) fn start(&self, role: &str) -> Role {
-        let (mut urls, running) = self.start_any(role);
+        self.start_with(&[role])
+    }
+
+    /// The same, with arguments behind the role's name.
+    pub(super) fn start_with(&self, arguments: &[&str]) -> Role {
+        let (mut urls, running) = self.start_any(arguments);
         let http = urls.remove(0);
         Role { http, running }
     }
 
     pub(super) fn start_gateway(&self) -> Server {
-        let (mut urls, running) = self.start_any("gateway");
+        self.start_gateway_with(&[])
+    }
+
+    /// The same, with arguments.
+    pub(super) fn start_gateway_with(&self, arguments: &[&str]) -> Server {
+        let (mut urls, running) = self.start_any(&[&["gateway"], arguments].concat());
         let grpc = urls.pop().expect("two URLs");
         let http = urls.pop().expect("two URLs");
         Server {

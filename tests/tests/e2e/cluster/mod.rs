@@ -24,3 +24,4 @@ mod producer_in_python;
 mod refused;
 mod stores_lost;
 mod verbs;
+mod tenants;

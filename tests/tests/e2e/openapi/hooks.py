@@ -18,6 +18,7 @@ OF_THE_MOMENT = {
     "LATE",
     "OUTCOME_UNKNOWN",
     "NAMESPACE_REFUSED",
+    "CLUSTER_REFUSED",
     "VERSION_MOVED",
     "KEEPS_NO_EVENTS",
     "COUNT_OUT_OF_RANGE",
@@ -29,7 +30,8 @@ OF_THE_MOMENT = {
 BEYOND_SCHEMAS = re.compile(
     r"accept_limit|max_future|rollup\.coalesce"  # bounds of a duration
     r"|persistence.*"  # entries that fit together, and bounds of a duration
-    r"|namespace"  # the path and the document name the same one
+    r"|namespace|cluster"  # the path and the document name the same one
+    r"|kafka\..*|cassandra\..*|redis\..*"  # addresses that are no URLs
     r"|page_token"  # only what an answer gave
     r"|if-none-match"  # not together with if-match
 )
@@ -67,9 +69,11 @@ def map_case(context, case):
     bring_up_to_date(case.body)
     if case.method == "PUT" and isinstance(case.body, dict):
         # Generated apart, the path and the document would never name the same namespace.
-        name = case.body.get("namespace")
-        if isinstance(name, str) and re.fullmatch("[a-z][a-z0-9_-]{0,62}", name):
-            case.path_parameters["ns"] = name
+        for field, parameter in (("namespace", "ns"), ("cluster", "name")):
+            name = case.body.get(field)
+            if isinstance(name, str) and re.fullmatch("[a-z][a-z0-9_-]{0,62}", name):
+                if parameter in case.path_parameters:
+                    case.path_parameters[parameter] = name
     return case
 
 

@@ -57,9 +57,10 @@ fn check_persistence(
             "{field}.type: this server keeps this kind of data on {name}; use that"
         ));
     }
-    if storage.cluster != "default" {
+    if storage.cluster != settings.cluster {
         return Err(format!(
-            "{field}.cluster: this server has no {:?}; leave it out, or use \"default\"",
+            "{field}.cluster: there is no cluster {:?} here; declare it with `quipu cluster apply`, \
+             or name one that is declared",
             storage.cluster
         ));
     }
@@ -69,8 +70,9 @@ fn check_persistence(
         (Some(asked), PersistenceId::EventStore) if asked == dataset => {}
         (Some(_), _) => {
             return Err(format!(
-                "{field}.dataset: this server has one dataset, {dataset:?}, for the EVENT_STORE; \
-                 leave it out"
+                "{field}.dataset: the cluster {} has one dataset, {dataset:?}, for the EVENT_STORE; \
+                 leave it out",
+                settings.cluster
             ));
         }
     }
@@ -89,7 +91,10 @@ fn check_persistence(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cassandra::CassandraDataset, embedded::Dataset};
+    use crate::{
+        cassandra::{CassandraDataset, Claims},
+        embedded::Dataset,
+    };
     use std::time::Duration;
 
     fn checked(fields: &str) -> Result<(), String> {
@@ -104,6 +109,8 @@ mod tests {
             ..CassandraDataset::default()
         };
         let settings = ControlSettings {
+            cluster: "default".to_owned(),
+            claims: Claims::Here,
             events_topic: "quipu-events".to_owned(),
             dataset,
             cache_ttl: Some(Duration::from_hours(24)),

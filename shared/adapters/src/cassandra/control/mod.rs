@@ -10,17 +10,21 @@
 
 mod caps;
 mod check;
+mod claims;
 mod refresh;
 mod registry;
 mod store;
 mod topics;
 
+pub use claims::Claims;
 pub use topics::{RegisteredPartition, Topics};
 
 use super::{
+    clusters::Homes,
     connection::Cassandra,
     durable::Writes,
     error::{CassandraError, Failure},
+    setup::{FirstNamespace, SetupPlan},
     slices::CassandraDataset,
 };
 use crate::{
@@ -40,6 +44,10 @@ use tokio::sync::{Mutex, watch};
 /// What the cluster offers to namespaces.
 #[derive(Clone, Debug)]
 pub struct ControlSettings {
+    /// The cluster's name, as namespaces give it.
+    pub cluster: String,
+    /// Who sees to it that a name lives in one cluster only.
+    pub claims: Claims,
     /// The events topic of new namespaces (R6).
     pub events_topic: String,
     /// The dataset that events are kept in.
@@ -63,6 +71,8 @@ struct Shared {
     writes: Writes,
     clock: Clock,
     settings: ControlSettings,
+    /// None where nobody makes namespaces.
+    homes: Option<Homes>,
     /// The newest history, and the lock of those who bring a newer one.
     known: Mutex<Option<Registry>>,
     policies: watch::Sender<Arc<PolicyBook>>,
@@ -96,6 +106,7 @@ impl Cassandra {
         settings: ControlSettings,
     ) -> Result<CassandraControlPlane, CassandraError> {
         let shared = Shared {
+            homes: settings.claims.open(self).await?,
             book: Book::prepare(self).await?,
             writes: Writes::new(self.durable().await?),
             clock: self.clock().clone(),
@@ -110,14 +121,11 @@ impl Cassandra {
         Ok(CassandraControlPlane { shared })
     }
 
-    /// Makes the control plane's first history: the partitions of the events topic and the
-    /// namespace `default`, both from now on. One that is there stays, with the partitions that
-    /// were added to it.
-    pub(super) async fn begin_control(
-        &self,
-        events_topic: &str,
-        partitions: u32,
-    ) -> Result<(), CassandraError> {
+    /// Makes the control plane's first history: the partitions of the events topic and, where it is
+    /// asked for, the namespace `default`, both from now on. One that is there stays, with the
+    /// partitions that were added to it.
+    pub(super) async fn begin_control(&self, plan: &SetupPlan) -> Result<(), CassandraError> {
+        let (events_topic, partitions) = (plan.events_topic.as_str(), plan.event_partitions);
         let book = Book::prepare(self).await?;
         let now = self.clock().now();
         let mut topics = Topics::default();
@@ -136,7 +144,7 @@ impl Cassandra {
                 )));
             }
             // Deleted, it stays deleted.
-            if !registry.names.is_empty() {
+            if plan.first_namespace == FirstNamespace::Leave || !registry.names.is_empty() {
                 return Ok(());
             }
             let name = Namespace::new("default").expect("it is a valid name");
@@ -302,6 +310,7 @@ impl ControlPlane for CassandraControlPlane {
         check::check(&document, &self.shared.settings).map_err(ControlError::Refused)?;
         let name = Namespace::new(&document.namespace)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
+        self.claim(&name, &request).await?;
         let topic = &self.shared.settings.events_topic;
         let registry = self
             .change(|registry, now| {

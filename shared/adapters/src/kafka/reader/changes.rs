@@ -108,7 +108,7 @@ impl Reader {
 
     fn count_unregistered(&self) {
         let count = u32::try_from(self.unregistered.len()).unwrap_or(u32::MAX);
-        metrics::gauge!(UNREGISTERED).set(f64::from(count));
+        metrics::gauge!(UNREGISTERED, "topic" => self.name().to_owned()).set(f64::from(count));
     }
 
     /// Reads partitions that were registered since they were assigned.

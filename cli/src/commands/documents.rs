@@ -1,7 +1,10 @@
 //! Documents from files: read and checked all, before anything is done with the first.
 
-use crate::commands::exit::{Exit, Failed};
-use quipu_schemas::namespace::NamespaceDocument;
+use super::exit::{Exit, Failed};
+use quipu_schemas::{
+    cluster::ClusterDocument,
+    namespace::{DocumentError, NamespaceDocument},
+};
 use serde_json::value::RawValue;
 use std::{
     collections::BTreeMap,
@@ -13,19 +16,53 @@ use std::{
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
+/// A kind of document.
+pub(super) trait Document: Sized {
+    /// What it declares.
+    const KIND: &'static str;
+
+    fn from_json(json: &[u8]) -> Result<Self, DocumentError>;
+
+    fn name(&self) -> &str;
+}
+
+impl Document for NamespaceDocument {
+    const KIND: &'static str = "namespace";
+
+    fn from_json(json: &[u8]) -> Result<Self, DocumentError> {
+        Self::from_json(json)
+    }
+
+    fn name(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl Document for ClusterDocument {
+    const KIND: &'static str = "cluster";
+
+    fn from_json(json: &[u8]) -> Result<Self, DocumentError> {
+        Self::from_json(json)
+    }
+
+    fn name(&self) -> &str {
+        &self.cluster
+    }
+}
+
 /// Reads every document of the files, in their order.
-pub(super) fn read_all(files: &[PathBuf]) -> Result<Vec<NamespaceDocument>, Failed> {
+pub(super) fn read_all<D: Document>(files: &[PathBuf]) -> Result<Vec<D>, Failed> {
     let mut declared = Vec::new();
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     for file in files {
         let text = read(file)?;
-        let in_file = parse(&text).map_err(|problem| refused(file, &problem))?;
+        let in_file: Vec<D> = parse(&text).map_err(|problem| refused(file, &problem))?;
         for (document, number) in in_file.into_iter().zip(1..) {
             let place = format!("{}, document {number}", file.display());
-            let name = document.namespace.clone();
+            let (kind, name) = (D::KIND, document.name().to_owned());
             if let Some(first) = places.insert(name.clone(), place) {
                 let problem = format!(
-                    "document {number}: namespace {name} is declared before, in {first}; leave one"
+                    "document {number}: {kind} {name} is declared before, in {first}; leave one"
                 );
                 return Err(refused(file, &problem));
             }
@@ -40,7 +77,7 @@ fn refused(file: &Path, problem: &str) -> Failed {
 }
 
 /// One document, an array of them, or any number of both one after another.
-fn parse(text: &str) -> Result<Vec<NamespaceDocument>, String> {
+fn parse<D: Document>(text: &str) -> Result<Vec<D>, String> {
     let mut raw: Vec<&RawValue> = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
         let value = value.map_err(|error| format!("it is not JSON: {error}"))?;
@@ -56,8 +93,7 @@ fn parse(text: &str) -> Result<Vec<NamespaceDocument>, String> {
         return Err("it holds no document".to_owned());
     }
     let one = |(raw, number): (&RawValue, usize)| {
-        NamespaceDocument::from_json(raw.get().as_bytes())
-            .map_err(|error| format!("document {number}: {error}"))
+        D::from_json(raw.get().as_bytes()).map_err(|error| format!("document {number}: {error}"))
     };
     raw.into_iter().zip(1..).map(one).collect()
 }
@@ -84,7 +120,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Result<Vec<String>, String> {
-        let documents = parse(text)?;
+        let documents: Vec<NamespaceDocument> = parse(text)?;
         Ok(documents.into_iter().map(|it| it.namespace).collect())
     }
 
