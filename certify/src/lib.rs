@@ -26,5 +26,5 @@ pub use journal::{Injected, Journal};
 pub use load::Volume;
 pub use observed::{Counted, Counts, Logged, Observed, Place, Shown};
 pub use plan::Mix;
-pub use run::{Outcome, Recovery, Run, declare, run};
+pub use run::{Outcome, Recovery, Run, run};
 pub use timeline::Second;

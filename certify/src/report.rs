@@ -136,7 +136,7 @@ impl Case {
             |value: Option<f64>| value.map_or("never".to_owned(), |it| format!("{it:.1} s"));
         let tally = &self.tally;
         format!(
-            "{} {} run {}: {} attempted, {} acknowledged, {} stored, {} unknown; complete again after {} \
+            "{} {} run {}: {} attempted, {} acknowledged, {} stored, {} of unknown outcome; complete again after {} \
              ({} undisturbed); {} violations",
             if self.survived {
                 "survived"

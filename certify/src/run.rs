@@ -43,10 +43,8 @@ pub struct Run {
     pub client: Client,
     /// How the installation is configured, to look at its topics and stores.
     pub config: Config,
-    /// The namespace, which [`declare`] made. It is deleted in the end.
+    /// The namespace to make, use and delete.
     pub namespace: Namespace,
-    /// Its number in the stores.
-    pub id: NamespaceId,
     /// Its accept limit.
     pub accept_limit: Duration,
     /// How many counters.
@@ -96,6 +94,7 @@ pub async fn run(
     chaos: impl AsyncFnOnce(&Journal) -> Result<(), Failure>,
 ) -> Result<Outcome, Failure> {
     let kafka = run.config.kafka.settings()?;
+    declare(run, "EVENTUALLY_CONSISTENT").await?;
     let before = Before::look(&kafka).await?;
     let timeline = Timeline::begin();
     let ledger = Ledger::create(&run.ledger)?;
@@ -129,10 +128,15 @@ pub async fn run(
     let breaking = async {
         let recovery = break_and_recover(&reader, &journal, chaos).await;
         goes_on.store(false, Ordering::Relaxed);
+        if recovery.is_err() {
+            // There is no verdict: what is under way may never be settled.
+            load.abort();
+        }
         let loaded = load.await;
         stop.store(true, Ordering::Relaxed);
+        let recovery = recovery?;
         loaded??;
-        recovery
+        Ok::<_, Failure>(recovery)
     };
     let (recovery, reads) = tokio::join!(breaking, reader.run(&stop));
     let recovery = recovery?;
@@ -203,13 +207,13 @@ async fn conclude(
         let problem = "counts do not become complete; look at the logs of the roles, and at `quipu admin check`";
         return Err(Failure::new(problem));
     }
-    let stores = Stores::open(&run.config, run.id).await?;
+    let stores = Stores::open(&run.config, namespace_id(run).await?).await?;
     let mut counts = stores.counts(&reader.counters, closed).await?;
     for (counter, counts) in &mut counts {
         counts.read = reader.get(counter).await;
     }
     let rows = stores.rows(&reader.counters, &entries).await?;
-    apply(&run.client, &run.namespace, run.accept_limit, "ACCURATE").await?;
+    declare(run, "ACCURATE").await?;
     for (counter, counts) in &mut counts {
         let read = run.client.get(run.namespace.as_str(), counter.as_str());
         counts.accurate = Some(read.await?.count.into());
@@ -241,31 +245,25 @@ async fn conclude(
     Ok((staleness, verdict))
 }
 
-/// Makes the namespace of a run.
-///
-/// # Errors
-/// When the gateway refuses, or does not answer in time.
-pub async fn declare(
-    client: &Client,
-    namespace: &Namespace,
-    accept_limit: Duration,
-) -> Result<(), Failure> {
-    apply(client, namespace, accept_limit, "EVENTUALLY_CONSISTENT").await
-}
-
-async fn apply(
-    client: &Client,
-    namespace: &Namespace,
-    accept_limit: Duration,
-    kind: &str,
-) -> Result<(), Failure> {
+/// Makes the namespace, or changes it.
+async fn declare(run: &Run, kind: &str) -> Result<(), Failure> {
     let document = json!({
-        "namespace": namespace.as_str(),
+        "namespace": run.namespace.as_str(),
         "type": kind,
-        "accept_limit": format!("{}ms", accept_limit.as_millis()),
+        "accept_limit": format!("{}ms", run.accept_limit.as_millis()),
         "rollup": {"cardinality": "LOW"},
     });
-    let (name, document) = (namespace.as_str(), document.to_string());
-    client.namespaces().apply(name, document).await?;
+    let (name, document) = (run.namespace.as_str(), document.to_string());
+    run.client.namespaces().apply(name, document).await?;
     Ok(())
+}
+
+/// The number that the stores have in the place of the namespace's name.
+async fn namespace_id(run: &Run) -> Result<NamespaceId, Failure> {
+    let name = run.namespace.as_str();
+    let history = run.client.namespaces().history(name, "").await?;
+    let id = history["versions"][0]["namespace_id"].as_u64();
+    let id = id.and_then(|id| u32::try_from(id).ok());
+    let untold = || Failure::new(format!("the history of {name} tells no number: {history}"));
+    id.map(NamespaceId).ok_or_else(untold)
 }

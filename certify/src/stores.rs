@@ -10,7 +10,7 @@ use quipu_adapters::{
     cassandra::{Cassandra, CassandraEventStore, CassandraRollupStore},
     clock::Clock,
     config::Config,
-    ports::{Cache, EventStore, RollupStore},
+    ports::{Cache, EventStore, RollupStore, StoreError},
     redis::RedisCache,
 };
 use quipu_core::{
@@ -28,7 +28,7 @@ use std::{
 
 /// Counters that are scanned at once.
 const AT_ONCE: usize = 8;
-/// Without all checkpoints in store and cache for this long, something is broken.
+/// Without an answer, or all checkpoints in store and cache, for this long, something is broken.
 const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(200);
 
@@ -72,20 +72,33 @@ impl Stores {
             after: times().min().unwrap_or(Micros::MAX).pred(),
             through: times().max().unwrap_or(Micros::MIN),
         };
-        stream::iter(counters)
+        let scanned: Vec<_> = counters
+            .iter()
             .map(|counter| async move {
-                let mut rows = Vec::new();
-                let mut sink = |row| {
-                    rows.push(row);
-                    ControlFlow::Continue(())
-                };
-                let counter_key = self.key(counter);
-                self.events.scan(&counter_key, window, &mut sink).await?;
-                Ok((counter.clone(), rows))
+                let rows = patiently(|| self.scan(counter, window)).await?;
+                Ok::<_, Failure>((counter.clone(), rows))
             })
+            .collect();
+        stream::iter(scanned)
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await
+    }
+
+    async fn scan(
+        &self,
+        counter: &CounterName,
+        window: Window,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let mut rows = Vec::new();
+        let mut sink = |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        };
+        self.events
+            .scan(&self.key(counter), window, &mut sink)
+            .await?;
+        Ok(rows)
     }
 
     /// Checkpoints in store and cache, once all cover `through`; after [`PATIENCE`], as they are.
@@ -96,7 +109,7 @@ impl Stores {
     ) -> Result<BTreeMap<CounterName, Counts>, Failure> {
         let began = Instant::now();
         loop {
-            let counts = self.counts_now(counters).await?;
+            let counts = patiently(|| self.counts_now(counters)).await?;
             let covers = |counted: Option<Counted>| counted.is_some_and(|it| it.through >= through);
             let settled = counts
                 .values()
@@ -111,7 +124,7 @@ impl Stores {
     async fn counts_now(
         &self,
         counters: &[CounterName],
-    ) -> Result<BTreeMap<CounterName, Counts>, Failure> {
+    ) -> Result<BTreeMap<CounterName, Counts>, StoreError> {
         let keys: Vec<_> = counters.iter().map(|counter| self.key(counter)).collect();
         let rows = self.rollups.load(&keys).await?;
         let mut counts = BTreeMap::new();
@@ -125,6 +138,22 @@ impl Stores {
             counts.insert(key.name, found);
         }
         Ok(counts)
+    }
+}
+
+/// Asks again while a store is unavailable, up to [`PATIENCE`].
+async fn patiently<T, F>(ask: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let began = Instant::now();
+    loop {
+        match ask().await {
+            Err(StoreError::Unavailable(_)) if began.elapsed() < PATIENCE => {
+                tokio::time::sleep(POLL).await;
+            }
+            asked => return asked,
+        }
     }
 }
 

@@ -9,7 +9,10 @@ mod tests;
 
 pub use violation::{Source, Violation};
 
-use crate::{entry::Entry, observed::Observed};
+use crate::{
+    entry::{Entry, Heard},
+    observed::Observed,
+};
 use quipu_core::{event::EventKey, event::Mutation, name::CounterName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,6 +35,10 @@ pub struct Tally {
     pub acknowledged: usize,
     /// Refused as late, for good.
     pub late: usize,
+    /// Published straight to the log, which promises a verdict and no more.
+    pub published: usize,
+    /// Refused otherwise at the last.
+    pub refused: usize,
     /// Nothing that was heard settles them.
     pub unknown: usize,
     /// Stored: rows with an identity of their own.
@@ -100,16 +107,21 @@ pub fn judge(entries: &[Entry], observed: &Observed) -> Verdict {
 
 fn tally(entries: &[Entry], stored: &Stored<'_>, observed: &Observed) -> Tally {
     let in_log: BTreeSet<_> = observed.log.values().filter_map(events::identity).collect();
-    let count = |wanted: fn(&Entry) -> bool| entries.iter().filter(|entry| wanted(entry)).count();
     let mut dead_letters = BTreeMap::new();
     for reason in observed.dead.values() {
         *dead_letters.entry(reason.clone()).or_default() += 1;
     }
+    let heard = |wanted: Settled| {
+        let of_it = entries.iter().filter(|entry| settled(entry) == wanted);
+        of_it.count()
+    };
     Tally {
         attempted: entries.len(),
-        acknowledged: count(Entry::is_acknowledged),
-        late: count(Entry::is_refused_for_good),
-        unknown: count(|entry| !entry.is_acknowledged() && !entry.is_refused_for_good()),
+        acknowledged: heard(Settled::Acknowledged),
+        late: heard(Settled::Late),
+        published: heard(Settled::Published),
+        refused: heard(Settled::Refused),
+        unknown: heard(Settled::Unknown),
         stored: stored.rows.values().map(BTreeMap::len).sum(),
         never_in_log: entries
             .iter()
@@ -124,5 +136,30 @@ fn tally(entries: &[Entry], stored: &Stored<'_>, observed: &Observed) -> Tally {
         dead_letters,
         counters: stored.rows.len(),
         reads: observed.shown.len(),
+    }
+}
+
+/// The most that was heard of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    Acknowledged,
+    Late,
+    Published,
+    Refused,
+    Unknown,
+}
+
+fn settled(entry: &Entry) -> Settled {
+    let heard = |wanted: fn(&Heard) -> bool| entry.heard.iter().any(wanted);
+    if entry.is_acknowledged() {
+        Settled::Acknowledged
+    } else if entry.is_refused_for_good() {
+        Settled::Late
+    } else if heard(|heard| matches!(heard, Heard::Published(..))) {
+        Settled::Published
+    } else if heard(|heard| matches!(heard, Heard::Refused(_))) {
+        Settled::Refused
+    } else {
+        Settled::Unknown
     }
 }

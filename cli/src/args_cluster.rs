@@ -1,6 +1,6 @@
 //! The command line of the distributed roles.
 
-use crate::{args::Command, process::security::SecurityArgs};
+use crate::{args::Command, args_certify::CertifyArgs, process::security::SecurityArgs};
 use clap::{Args, Subcommand};
 use quipu_adapters::config::Sources;
 use quipu_core::time::Micros;
@@ -201,6 +201,9 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         of: OfArgs,
     },
+    /// Prove that nothing is lost and nothing counted twice: attempt adds and clears in a namespace
+    /// of its own, keep a ledger of them, and compare everything that is there with it.
+    Certify(CertifyArgs),
     /// Decide when records were appended that a broker with a wrong clock stamped far ahead, before
     /// which ingest stopped.
     CapTime {
@@ -222,10 +225,11 @@ pub(crate) enum ConfigCommand {
 
 pub(crate) const ADMIN: &str = "  quipu admin setup --config quipu.toml
   quipu admin check
+  quipu admin certify --events 20000 --fault 'systemctl restart kafka'
+  quipu admin setup --cluster billing     # of a cluster that was declared
   quipu admin add-partitions --total 8
   quipu admin set-frontier --partition 3 --offset 1200 --effective-time 2025-03-01T12:00:00Z
   quipu admin cap-time --partition 3 --from 1200 --time 2025-03-01T12:00:00Z";
-  quipu admin setup --cluster billing     # of a cluster that was declared
 pub(crate) const CONFIG: &str = "  quipu config check --config quipu.toml
   QUIPU_REDIS_ADDRESS=redis:6379 quipu config print";
 pub(crate) const GATEWAY: &str = "  quipu gateway --config quipu.toml

@@ -2,9 +2,10 @@
 
 mod allocator;
 mod args;
+mod args_certify;
 mod args_cluster;
-mod args_import;
 mod args_clusters;
+mod args_import;
 mod args_key;
 mod args_namespace;
 #[cfg(feature = "cluster")]
@@ -20,6 +21,7 @@ mod process;
 mod serve;
 
 use args::{Cli, Command};
+use args_cluster::AdminCommand;
 use clap::Parser;
 use commands::exit::{Exit, Failed};
 use std::{process::ExitCode, time::Duration};
@@ -75,9 +77,14 @@ fn run(cli: Cli) -> Result<Exit, Failed> {
             }
         },
         Command::Namespace(command) => on_one_thread(commands::namespace::run(command)),
+        Command::Cluster(command) => on_one_thread(commands::cluster::run(command)),
         Command::Config(command) => commands::config::run(command),
         Command::Key(command) => commands::key::run(command),
-        Command::Cluster(command) => on_one_thread(commands::cluster::run(command)),
+        Command::Admin(AdminCommand::Certify(args)) => {
+            let config = args.sources().load()?;
+            config.check()?;
+            on_many_threads(cluster::certify(args, config))
+        }
         Command::Gateway(_) | Command::Ingest(_) | Command::RollupWorker(_) | Command::Admin(_) => {
             unreachable!("it is a role")
         }
@@ -111,6 +118,7 @@ fn on_many_threads(command: impl Future<Output = Result<Exit, Failed>>) -> Resul
 /// Whether errors are to be JSON as well.
 fn wants_json(command: &Command) -> bool {
     match command {
+        Command::Admin(AdminCommand::Certify(args)) => args.server.json,
         Command::Serve(_)
         | Command::Demo(_)
         | Command::Gateway(_)
@@ -125,6 +133,7 @@ fn wants_json(command: &Command) -> bool {
         Command::Clear(args) => args.server.json,
         Command::Import(args) => args.server.json,
         Command::Namespace(command) => command.server().json,
+        Command::Cluster(command) => command.server().json,
     }
 }
 
@@ -133,7 +142,6 @@ fn default_level(cli: &Cli) -> LevelFilter {
     match (cli.verbose, &cli.command) {
         (0, Command::Serve(_)) | (1, _) => LevelFilter::INFO,
         (0, _) => LevelFilter::WARN,
-        Command::Cluster(command) => command.server().json,
         _ => LevelFilter::DEBUG,
     }
 }

@@ -1,6 +1,7 @@
 //! What a build without the distributed roles says when it is asked for one.
 
 use crate::{
+    args_certify::CertifyArgs,
     args_cluster::Role,
     args_import::ImportArgs,
     commands::exit::{Exit, Failed},
@@ -11,6 +12,11 @@ use std::future::{Ready, ready};
 /// Refuses, and says how to build what it needs.
 pub(crate) fn import(_: ImportArgs, _: Config) -> Ready<Result<Exit, Failed>> {
     refuse("import --kafka")
+}
+
+/// Refuses, and says how to build what it needs.
+pub(crate) fn certify(_: CertifyArgs, _: Config) -> Ready<Result<Exit, Failed>> {
+    refuse("admin certify")
 }
 
 /// Refuses, and says how to build the roles.

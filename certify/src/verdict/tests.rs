@@ -106,7 +106,8 @@ fn a_run_in_which_all_went_well_has_no_violation() {
     assert_eq!(verdict.violations, []);
     let tally = verdict.tally;
     assert_eq!((tally.attempted, tally.acknowledged), (7, 4));
-    assert_eq!((tally.late, tally.unknown, tally.stored), (1, 2, 5));
+    assert_eq!((tally.late, tally.published, tally.refused), (1, 1, 0));
+    assert_eq!((tally.unknown, tally.stored), (1, 5));
     assert_eq!((tally.records, tally.poison, tally.never_in_log), (7, 1, 1));
     assert_eq!(tally.dead_letters["late"], 1);
     assert_eq!((tally.counters, tally.reads), (2, 4));

@@ -1,11 +1,12 @@
 //! The distributed roles, on Kafka, Cassandra and Redis.
 
 mod admin;
+mod certify;
 mod connect;
 mod consuming;
 mod decisions;
-mod dependencies;
 mod declared;
+mod dependencies;
 mod fitness;
 mod follower;
 mod gated;
@@ -13,8 +14,8 @@ mod gateway;
 mod health;
 mod import;
 mod ingest;
-mod later;
 mod joining;
+mod later;
 mod operator;
 mod progress;
 mod registered;
@@ -26,9 +27,10 @@ use crate::{
     args_cluster::Role,
     commands::exit::{Exit, Failed},
 };
-use quipu_adapters::config::Config;
 use declared::Asked;
+use quipu_adapters::config::Config;
 
+pub(crate) use certify::run as certify;
 pub(crate) use import::run as import;
 
 /// Runs a role until it is asked to stop, or an operator's command.

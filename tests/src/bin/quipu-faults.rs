@@ -9,6 +9,7 @@ use std::{
     process::ExitCode,
     sync::Arc,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Breaks the distributed roles and what they stand on in many ways while a producer keeps a ledger,
 /// and checks that nothing is lost and nothing counted twice.
@@ -96,6 +97,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
                     // However this ends, servers that were frozen must go on, and roles end.
                     done = faults::run(case, number, &options, servers) => done,
                     _ = tokio::signal::ctrl_c() => Err(Failure::new("interrupted")),
+                    () = terminated() => Err(Failure::new("terminated")),
                 }
             });
             let done = done?;
@@ -115,6 +117,16 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         arguments.report.join("report.html").display()
     );
     Ok(survived == ran)
+}
+
+/// Returns when this program is asked to end.
+async fn terminated() {
+    match signal(SignalKind::terminate()) {
+        Ok(mut asked) => {
+            asked.recv().await;
+        }
+        Err(_) => std::future::pending().await,
+    }
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {

@@ -47,7 +47,39 @@ fn mixed(name: &'static str, about: &'static str, mix: Mix) -> Case {
 
 /// Every case, in the order in which the suite runs them.
 pub fn all() -> Vec<Case> {
-    [roles(), servers(), loads(), members(), together()].concat()
+    [
+        vec![quick()],
+        roles(),
+        servers(),
+        loads(),
+        members(),
+        together(),
+    ]
+    .concat()
+}
+
+/// A little of everything, in half a minute.
+fn quick() -> Case {
+    Case {
+        mix: Mix {
+            direct: 300,
+            again: 100,
+            elsewhere: 50,
+            clears: 20,
+            at_limit: 20,
+            hour_off: 20,
+            poison: 20,
+        },
+        ..case(
+            "quick",
+            "Kills one of each role once, under every kind of load.",
+            vec![
+                step(0, Ingest, Kill(SOON)),
+                step(1, RollupWorker, Kill(SOON)),
+                step(1, Gateway, Kill(SOON)),
+            ],
+        )
+    }
 }
 
 /// Deaths at random moments of the loop from poll to commit.

@@ -176,10 +176,7 @@ async fn drop_signals(kafka: &KafkaSettings) -> Result<(), Failure> {
     let ends = spawn_blocking(move || {
         let consumer: BaseConsumer = looking.create()?;
         let metadata = consumer.fetch_metadata(Some(&topic), CALL)?;
-        let partitions = metadata
-            .topics()
-            .iter()
-            .flat_map(MetadataTopic::partitions);
+        let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
         let mut ends = TopicPartitionList::new();
         for partition in partitions {
             ends.add_partition_offset(&topic, partition.id(), Offset::End)?;

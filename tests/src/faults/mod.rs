@@ -4,6 +4,7 @@
 mod case;
 mod cases;
 mod chaos;
+mod leftovers;
 mod memory;
 mod processes;
 mod proxy;

@@ -3,7 +3,7 @@
 use super::{
     case::{Action, Case, Step, Target},
     chaos::Chaos,
-    memory,
+    leftovers, memory,
     proxy::Proxy,
     roles::Roles,
     stack::{Addresses, Stack},
@@ -13,8 +13,7 @@ use quipu_certify::{
     report::{self, Label},
 };
 use quipu_client::{Client, ClientOptions};
-use quipu_core::{event::NamespaceId, name::Namespace};
-use scylla::client::session_builder::SessionBuilder;
+use quipu_core::name::Namespace;
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -56,14 +55,10 @@ pub async fn run(
     client.ready().await?;
     let namespace = format!("faults-{:08x}", fastrand::u32(..));
     let namespace = Namespace::new(&namespace).map_err(|error| Failure::new(error.to_string()))?;
-    quipu_certify::declare(&client, &namespace, case.accept_limit).await?;
-    let keyspace = &chaos.config.cassandra.keyspace;
-    let id = namespace_id(&addresses.cassandra, keyspace, &namespace).await?;
     let plan = Run {
         client,
         config: chaos.config.clone(),
         namespace,
-        id,
         accept_limit: case.accept_limit,
         counters: options.counters,
         mix: case.mix,
@@ -86,6 +81,10 @@ pub async fn run(
     };
     let mut done = report::Case::new(label, outcome?, memory, began.elapsed());
     let panics = chaos.roles.panics()?;
+    let config = chaos.config.clone();
+    // The roles end before what they stand on is removed.
+    drop(chaos);
+    leftovers::remove(&config, &addresses.cassandra).await?;
     done.survived &= panics.is_empty();
     done.violations += panics.len();
     done.first_violations.extend(panics);
@@ -122,23 +121,4 @@ async fn install(
         addresses: addresses.clone(),
         proxy,
     })
-}
-
-/// The number of a namespace in the stores.
-async fn namespace_id(
-    node: &str,
-    keyspace: &str,
-    namespace: &Namespace,
-) -> Result<NamespaceId, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("Cassandra: {error}"));
-    let session = SessionBuilder::new().known_node(node).build().await;
-    let session = session.map_err(|error| failed(&error))?;
-    let select =
-        format!("SELECT namespace_id FROM {keyspace}.policies WHERE book = 0 AND namespace = ?");
-    let found = session.query_unpaged(select, (namespace.as_str(),)).await;
-    let found = found.map_err(|error| failed(&error))?.into_rows_result();
-    let row = found.map_err(|error| failed(&error))?.first_row::<(i32,)>();
-    let (id,) = row.map_err(|error| failed(&error))?;
-    let id = u32::try_from(id).map_err(|error| failed(&error))?;
-    Ok(NamespaceId(id))
 }

@@ -11,6 +11,7 @@ mod mutations;
 mod own_stack;
 mod turns;
 
+mod faults;
 mod fitness;
 mod frozen;
 mod hot;
@@ -23,5 +24,5 @@ mod poisoned;
 mod producer_in_python;
 mod refused;
 mod stores_lost;
-mod verbs;
 mod tenants;
+mod verbs;
