@@ -128,13 +128,13 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Serv
 
     /// The gateway for calls of a namespace. Where nobody knows it, that of `default`, which says so.
     pub(crate) async fn of(&self, namespace: &str) -> Result<Chosen<L, E, R, C, P>, Failure> {
-        let others = self.others();
-        if others.is_empty() {
+        if self.others.borrow().is_empty() {
             return Ok(Chosen {
                 gateway: Arc::clone(&self.home),
                 _place: None,
             });
         }
+        let others = self.others();
         if self.home.knows(namespace) {
             return self.at_home();
         }

@@ -34,22 +34,29 @@ struct Keys {
     ended: Secret,
     /// May write, for an hour.
     ends_soon: Secret,
+    /// Is for all namespaces, and may do everything but admin; and admin.
+    everywhere: (Secret, Secret),
 }
 
 fn keys(world: &World) -> Keys {
     let mut text = String::new();
-    let mut add = |id: &str, allow: &[Permission], expires: Option<Micros>| {
+    let mut add_for = |scope: &str, id: &str, allow: &[Permission], expires: Option<Micros>| {
         let secret = Secret::generate(id).unwrap();
         let entry = KeyEntry {
             id: id.to_owned(),
             hash: secret.hash().to_string(),
-            namespaces: vec!["our*".to_owned()],
+            namespaces: vec![scope.to_owned()],
             allow: allow.to_vec(),
             expires: expires.map(to_rfc3339),
         };
         text += &entry.to_toml();
         secret
     };
+    let everywhere = (
+        add_for("*", "reads-all", &[Read, Write, Metrics], None),
+        add_for("*", "operator", &[Admin], None),
+    );
+    let mut add = |id: &str, allow: &[Permission], expires| add_for("our*", id, allow, expires);
     let sets = [
         vec![Read],
         vec![Write],
@@ -81,6 +88,7 @@ fn keys(world: &World) -> Keys {
         secrets,
         ended,
         ends_soon,
+        everywhere,
     }
 }
 
@@ -175,6 +183,8 @@ async fn every_call_over_http_needs_its_permissions_in_its_own_namespaces() {
     tried.insert(Method::ListNamespaces as usize);
     // This one is over gRPC alone.
     tried.insert(Method::StreamAdd as usize);
+    // These have a test of their own, too: they are of all namespaces.
+    tried.extend(CLUSTERS.map(|(method, ..)| method as usize));
     assert_eq!(tried, (0..METHODS).collect(), "each call has its row");
     let world = World::new();
     let keys = keys(&world);
@@ -218,6 +228,38 @@ async fn every_call_over_http_needs_its_permissions_in_its_own_namespaces() {
         world.appended_events().is_empty(),
         "the log has nothing: the namespace that they may write in is not in the policy"
     );
+}
+
+const CLUSTERS: [(Method, &str, &str); 3] = [
+    (Method::ListClusters, "GET", "/v1/clusters"),
+    (Method::ShowCluster, "GET", "/v1/clusters/ours"),
+    (Method::ApplyCluster, "PUT", "/v1/clusters/ours"),
+];
+
+#[tokio::test]
+async fn calls_about_clusters_need_admin_for_all_namespaces() {
+    let world = World::new();
+    let keys = keys(&world);
+    let router = world.router_for(keys.access.clone());
+    for (_, verb, path) in CLUSTERS {
+        let ask = async |key: Option<&Secret>| {
+            let key = key.map(Secret::reveal);
+            let (_, reason, _) = http(&router, (verb, path), &json!({}), key).await;
+            reason
+        };
+        assert_eq!(ask(None).await, "API_KEY_MISSING");
+        assert_eq!(ask(Some(&keys.ended)).await, "API_KEY_EXPIRED");
+        for (allow, secret) in &keys.secrets {
+            assert_eq!(
+                ask(Some(secret)).await,
+                "NOT_ALLOWED",
+                "{path} with {allow:?}"
+            );
+        }
+        let (others, operator) = &keys.everywhere;
+        assert_eq!(ask(Some(others)).await, "NOT_ALLOWED", "{path}");
+        assert_ne!(ask(Some(operator)).await, "NOT_ALLOWED", "{path}");
+    }
 }
 
 #[tokio::test]

@@ -282,10 +282,7 @@ mod tests {
         assert_eq!(own.check_declaration([&a], None, &b), Ok(()));
         assert_eq!(own.check_declaration([&a], Some(&b), &b), Ok(()));
         for (change, says) in [
-            (
-                "kafka",
-                "kafka.topic_prefix: the cluster a has the topic a-events",
-            ),
+            ("kafka", "kafka.topic_prefix: the cluster a has the "),
             (
                 "cassandra",
                 "cassandra.keyspace: the cluster a has the keyspace quipu_a",

@@ -31,7 +31,7 @@ BEYOND_SCHEMAS = re.compile(
     r"accept_limit|max_future|rollup\.coalesce"  # bounds of a duration
     r"|persistence.*"  # entries that fit together, and bounds of a duration
     r"|namespace|cluster"  # the path and the document name the same one
-    r"|kafka\..*|cassandra\..*|redis\..*"  # addresses that are no URLs
+    r"|kafka\..*|cassandra\..*|redis\..*|dataset\..*"  # addresses that are no URLs, and bounds
     r"|page_token"  # only what an answer gave
     r"|if-none-match"  # not together with if-match
 )
