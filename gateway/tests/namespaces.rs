@@ -11,7 +11,7 @@ use quipu_adapters::{
 };
 use quipu_core::time::Micros;
 use quipu_gateway::{
-    Access, Gateway, Ports, Probes, Settings,
+    Access, Gateway, Ports, Probes, Served, Settings,
     auth::{KeyEntry, Keyring, MAX_FILE_BYTES, Permission, Secret},
     authenticated, reload, router,
 };
@@ -67,12 +67,13 @@ impl Server {
             control: node.control(),
         };
         let (gateway, _) = Gateway::new(ports, node.watermarks(), clock, Settings::default());
+        let served = Arc::new(Served::alone(Arc::new(gateway)));
         let probes = Probes {
             ready: Arc::new(|| Ok(())),
             metrics: Arc::new(String::new),
         };
         Self {
-            router: authenticated(router(Arc::new(gateway), probes), access),
+            router: authenticated(router(served, probes), access),
             _node: node,
             _directory: directory,
         }
