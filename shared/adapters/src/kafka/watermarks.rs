@@ -160,7 +160,12 @@ async fn receive(
                 backoff = Backoff::new("read watermarks");
             }
             Err(KafkaError::PartitionEOF(_)) => {}
-            Err(error) => backoff.wait(&error::of_topic(topic, &error)).await,
+            // The client goes on by itself, and puts an error for each of its attempts into the
+            // queue: a pause at each would last for long after the brokers are back.
+            Err(error) => {
+                backoff.failed(&error::of_topic(topic, &error));
+                tokio::task::yield_now().await;
+            }
         }
     }
 }
@@ -275,7 +280,11 @@ fn assign<C: Consumer<PlainContext>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quipu_core::time::Micros;
+    use quipu_core::{time::Micros, watermark::Watermarks};
+    use rdkafka::{
+        mocking::MockCluster,
+        producer::{DefaultProducerContext, FutureProducer, FutureRecord},
+    };
 
     #[test]
     fn a_watermark_reads_back_and_those_of_other_topics_are_passed() {
@@ -287,5 +296,44 @@ mod tests {
         assert_eq!(decode("events", &value), Some((3, frontier)));
         assert_eq!(decode("other", &value), None);
         assert_eq!(decode("events", b"\xff"), None);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_errors_of_an_outage_that_is_over_delay_no_watermark() {
+        let cluster: MockCluster<'_, DefaultProducerContext> = MockCluster::new(1).unwrap();
+        let mut settings = KafkaSettings {
+            brokers: cluster.bootstrap_servers(),
+            ..KafkaSettings::default()
+        };
+        settings.topics.watermarks = "marks".to_owned();
+        cluster.create_topic("marks", 1, 1).unwrap();
+        let consumer = from_beginning(&settings).await.unwrap();
+        cluster.broker_down(1).unwrap();
+        // Meanwhile the client puts an error for each of its attempts into its queue.
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        cluster.broker_up(1).unwrap();
+        let producer: FutureProducer = settings.producer().create().unwrap();
+        let frontier = Committed {
+            next_offset: 7,
+            effective_time: Micros::new(50),
+        };
+        let value = encode(&settings.topics.events, 0, frontier);
+        let record = FutureRecord::to("marks").key("k").payload(&value);
+        producer.send(record, CALL_TIMEOUT).await.unwrap();
+        let board = WatermarkBoard::new(Watermarks::new([(0, Micros::new(1))]));
+        let mut watermarks = board.subscribe();
+        let moved = async {
+            let low = Some(frontier.effective_time);
+            watermarks
+                .wait_for(|known| known.low() == low)
+                .await
+                .map(|_| ())
+        };
+        tokio::select! {
+            () = receive(&consumer, &settings, &board) => unreachable!("it reads for ever"),
+            moved = tokio::time::timeout(Duration::from_secs(5), moved) => {
+                moved.expect("it reads what is there").unwrap();
+            }
+        }
     }
 }
