@@ -47,7 +47,7 @@ pub(crate) fn record(rng: &mut Rng) -> Record {
         }
         3 => {
             let mut event = encode(&of_nobody());
-            event.truncate(rng.usize(1..event.len()));
+            event.truncate(rng.usize(1..=event.len()));
             of(Some(event))
         }
         _ => Record {

@@ -38,3 +38,34 @@ fn nothing_is_lost_or_counted_twice_while_each_role_dies_under_every_kind_of_loa
     assert!(done.tally.poison > 0 && done.tally.dead_letters.contains_key("malformed"));
     assert_eq!(done.injected.len(), 3);
 }
+
+#[test]
+fn a_running_installation_is_certified_while_an_operators_command_breaks_something() {
+    let mut turn = Turn::take();
+    let cluster = turn.cluster();
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (report, broken) = (place.path().join("report"), place.path().join("broken"));
+    let fault = format!("touch {}", broken.display());
+    let of = |path: &std::path::Path| path.to_str().expect("a path in UTF-8").to_owned();
+    let (report_text, server) = (of(&report), cluster.gateway.http.clone());
+    let mut arguments = vec!["admin", "certify", "--server", &server, "--json"];
+    arguments.extend(["--events", "1000", "--rate", "200", "--counters", "10"]);
+    arguments.extend(["--accept-limit", "2s", "--every", "1s"]);
+    arguments.extend(["--fault", &fault, "--report", &report_text]);
+    let (code, said) = cluster.installation.run(&arguments);
+    assert_eq!(code, 0, "{said}");
+    assert!(broken.exists(), "the fault was not injected");
+    let saved = std::fs::read_to_string(report.join("report.json")).expect("a report");
+    let saved: serde_json::Value = serde_json::from_str(&saved).expect("JSON");
+    let case = &saved["cases"][0];
+    assert_eq!(case["survived"], true, "{case}");
+    assert_eq!(case["injected"][0]["what"], fault);
+    assert!(case["tally"]["acknowledged"].as_u64() > Some(500), "{case}");
+    arguments.extend(["--fault", "exit 7"]);
+    let (code, said) = cluster.installation.run(&arguments);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("exit 7") && said.contains("exit status: 7"),
+        "{said}"
+    );
+}
