@@ -7,12 +7,14 @@
 use crate::{
     failure::{Failure, RETRY_DELAY, reason},
     gateway::{Gateway, View},
+    machine::Moment,
 };
 use quipu_adapters::ports::{Cache, ControlPlane, EventStore, Producer, RollupStore, StoreError};
 use quipu_core::{
     aggregate::{Count, OrderedFold},
     checkpoint::Checkpoint,
     event::{CounterKey, StoredEvent},
+    policy::Incarnation,
     time::Micros,
     window::Window,
 };
@@ -83,6 +85,11 @@ const BASES: usize = 4;
 /// The clocks of processes may differ by twice what each may be off: what one has just accepted is
 /// not ahead of what another believes can be.
 const CLOCKS_APART: Duration = Duration::from_secs(5);
+
+/// No event after this can be stored yet: what an accurate read reads up to.
+pub fn newest_stored(life: &Incarnation, moment: Moment) -> Micros {
+    life.newest_accepted(moment.effective + CLOCKS_APART)
+}
 
 /// Reads a counter as it is now. A slice that was dropped meanwhile, or since the base was cached,
 /// is made up for by a newer checkpoint, which covers it (R19); so is a base that is so old that
@@ -157,9 +164,7 @@ impl<L: Producer, E: EventStore, R: RollupStore, C: Cache, P: ControlPlane> Gate
         let read = LiveRead {
             counter,
             base,
-            newest: view
-                .life
-                .newest_accepted(view.moment.effective + CLOCKS_APART),
+            newest: newest_stored(&view.life, view.moment),
             bounds: self.settings.scan,
         };
         let too_long = match live(&self.ports.events, &self.ports.rollups, read).await {

@@ -21,4 +21,5 @@ pub mod ports;
 #[cfg(feature = "cluster")]
 pub mod redis;
 pub mod retry;
+pub mod starts;
 pub mod watermarks;

@@ -1,7 +1,7 @@
 //! `quipu-sim`: runs seeded schedules of the simulator, or replays one.
 
 use clap::Parser;
-use quipu_tests::sim::{self, Bug};
+use quipu_tests::sim::{self, Bug, Plan};
 use std::process::ExitCode;
 
 /// Runs the production machines in a simulated world, one schedule a seed, and checks that every
@@ -23,13 +23,25 @@ struct Options {
     /// A bug to plant: the simulator must find it.
     #[arg(long)]
     plant: Option<Bug>,
+    /// A fault that is not to strike, by the name that a replay gives it; any number.
+    #[arg(long)]
+    without: Vec<String>,
+    /// For how many steps there are calls and faults, before all must become quiet.
+    #[arg(long, default_value_t = 2_000)]
+    busy_steps: u64,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     let (mut violations, mut first) = (0_u64, None);
     for seed in options.first_seed..options.first_seed.saturating_add(options.seeds) {
-        let outcome = sim::run(seed, options.plant);
+        let plan = Plan {
+            seed,
+            bug: options.plant,
+            without: options.without.clone(),
+            busy_steps: options.busy_steps,
+        };
+        let outcome = sim::run(&plan);
         let Some(violation) = outcome.violation else {
             continue;
         };
@@ -42,7 +54,12 @@ fn main() -> ExitCode {
                 .iter()
                 .for_each(|line| println!("  {line}"));
         }
-        println!("  replay: quipu-sim --first-seed {seed} --seeds 1 --tail 400");
+        println!("  replay: {}", plan.replay());
+        if violations == 1 && options.seeds > 1 {
+            let smallest = plan.shrink();
+            println!("  smaller, with {:?}:", smallest.strikes());
+            println!("  {}", smallest.replay());
+        }
     }
     let first = first.map_or_else(|| "none".to_owned(), |seed| seed.to_string());
     println!(

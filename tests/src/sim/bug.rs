@@ -34,11 +34,28 @@ pub enum Bug {
     PolicyChangeAtOnce,
     /// The rollup store takes an older checkpoint over a newer one (R15).
     OlderCheckpointWins,
+    /// A checkpoint's count and its time are written apart: a restart may keep one of them (R15).
+    NonAtomicCheckpoint,
+    /// Each copy of an identity counts (R8).
+    NoDeduplication,
+    /// A late retry that is not stored yet is refused before its window is closed, and its caller
+    /// may count it again (R16).
+    LateIsRefusedAtOnce,
+    /// Ingest reads what a transaction may yet take back (R13).
+    ReadsUncommitted,
+    /// A commit that tells no effective time is gone on from all the same (R2).
+    WithoutMetadataFromTheCommit,
+    /// A partition is read before anybody knows of it (R12).
+    PartitionNotRegistered,
+    /// An accurate read stops at the clock, not at the newest time that can be stored.
+    ReadStopsAtTheClock,
+    /// An accurate read does not notice that a slice was dropped (R19).
+    ReadOverlooksDrops,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 23] = [
         Self::CommitBeforeWrite,
         Self::InclusiveWindowStart,
         Self::WallClockClose,
@@ -54,5 +71,13 @@ impl Bug {
         Self::AcceptsTheHorizon,
         Self::PolicyChangeAtOnce,
         Self::OlderCheckpointWins,
+        Self::NonAtomicCheckpoint,
+        Self::NoDeduplication,
+        Self::LateIsRefusedAtOnce,
+        Self::ReadsUncommitted,
+        Self::WithoutMetadataFromTheCommit,
+        Self::PartitionNotRegistered,
+        Self::ReadStopsAtTheClock,
+        Self::ReadOverlooksDrops,
     ];
 }

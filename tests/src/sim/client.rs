@@ -3,7 +3,7 @@
 //! Fault model. Client clocks are off, some by an hour. Clients retry what was not answered, with
 //! the same token, at any time later. Producers that write to the log themselves may use any
 //! partition, send one identity several times with different deltas, send garbage, and send to
-//! the wrong topic or to a namespace that does not exist.
+//! the wrong topic or to a namespace that does not exist, or begin a transaction.
 
 use super::{
     bug::Bug,
@@ -28,9 +28,10 @@ use super::faults::LogKind;
 /// The gateway's guard on a broker (R7).
 const GUARD: Duration = Duration::from_secs(1);
 
-const COUNTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
+pub(super) const COUNTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-fn pick<'a>(world: &mut World, names: &[&'a str]) -> &'a str {
+/// One of several names.
+pub(super) fn pick<'a>(world: &mut World, names: &[&'a str]) -> &'a str {
     names[world.rng.index(names.len())]
 }
 
@@ -108,11 +109,18 @@ pub(super) fn produce(world: &mut World) {
         } else {
             Stamper::Log
         };
-        world.append_event(
-            u32::try_from(partition).expect("few partitions"),
-            stamper,
-            body,
-        );
+        let id = u32::try_from(partition).expect("few partitions");
+        let (offset, _) = world.append_event(id, stamper, body);
+        let is_open = !world.events_topic.partitions[partition]
+            .transaction
+            .is_empty();
+        let joins = is_open && world.rng.chance(2);
+        if joins || (!is_open && world.strikes(|faults| faults.transaction)) {
+            world.note(&format!("{partition}/{offset} is of a transaction"));
+            world.events_topic.partitions[partition]
+                .transaction
+                .push(offset);
+        }
         // The other copies claim something else.
         event.mutation = Mutation::Add(world.rng.around(100));
     }
@@ -170,7 +178,7 @@ async fn attempt(sim: &Sim, port: &Port, policy: &Arc<PolicyBook>, event: &Check
         name: event.counter.clone(),
     };
     let time = event.key.event_time;
-    match machine::precheck(life, moment, time) {
+    match machine::precheck(&life, moment, time) {
         Precheck::TooFarAhead => true,
         Precheck::RefusedLate => {
             sim.lock().tell(counter, event.key.clone(), Told::Refused);
@@ -189,7 +197,11 @@ async fn attempt(sim: &Sim, port: &Port, policy: &Arc<PolicyBook>, event: &Check
             } else {
                 moment
             };
-            let closed = machine::closed(life, moment);
+            let closed = if bug == Some(Bug::LateIsRefusedAtOnce) {
+                time
+            } else {
+                machine::closed(&life, moment)
+            };
             let told = match machine::after_lookup(&found, closed, time) {
                 AfterLookup::AlreadyApplied => Told::Applied,
                 AfterLookup::RefusedLate => Told::Refused,
@@ -203,7 +215,7 @@ async fn attempt(sim: &Sim, port: &Port, policy: &Arc<PolicyBook>, event: &Check
 }
 
 /// Lets up to so many steps pass.
-async fn rest(sim: &Sim, most: u64) {
+pub(super) async fn rest(sim: &Sim, most: u64) {
     let until = {
         let mut world = sim.lock();
         world.step + world.rng.below(most)
@@ -213,7 +225,8 @@ async fn rest(sim: &Sim, most: u64) {
     }
 }
 
-fn moment(sim: &Sim) -> Moment {
+/// What a process believes now of time, and of how far all is decided.
+pub(super) fn moment(sim: &Sim) -> Moment {
     let mut world = sim.lock();
     let clock = Micros::new(world.now.get() + world.rng.around(300_000));
     Moment::new(clock, sim.board.low())

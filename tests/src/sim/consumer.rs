@@ -82,11 +82,14 @@ impl Consumer {
         let partition = readable[world.rng.index(readable.len())];
         let limit = 1 + world.rng.index(8);
         let position = self.positions.get_mut(&partition).expect("it is readable");
-        let records = self
-            .group
-            .topic(&mut world)
-            .partition(partition)
-            .read(position.next, limit);
+        let reads_uncommitted = world.bug == Some(Bug::ReadsUncommitted);
+        let state = self.group.topic(&mut world).partition(partition);
+        let through = if reads_uncommitted {
+            state.entries.len()
+        } else {
+            state.stable()
+        };
+        let records = state.read(position.next, limit, through);
         if let Some(last) = records.last() {
             position.next = last.offset + 1;
             position.told_end = false;
@@ -113,8 +116,14 @@ impl Consumer {
         match notice {
             Notice::Assign(partition) => {
                 let bug = world.bug;
+                let is_lost =
+                    self.group == Group::Ingest && world.strikes(|faults| faults.metadata_lost);
                 let state = self.group.topic(world).partition(partition);
-                let mut start = state.committed;
+                let mut start = if is_lost {
+                    state.start_without_metadata(bug)
+                } else {
+                    state.committed
+                };
                 let before = state.index(start.next_offset).checked_sub(1);
                 if let (Some(Bug::EffectiveTimeLost), Some(before)) = (bug, before)
                     && let Stamp::Log(raw) = state.entries[before].record.stamp

@@ -46,6 +46,12 @@ pub(super) struct Faults {
     pub skewed_client: u64,
     /// A mutation is appended again somewhere.
     pub duplicate: u64,
+    /// A producer's mutation begins a transaction. Only a broker has them.
+    pub transaction: u64,
+    /// A commit's metadata is lost: it tells no effective time. Only a broker has them.
+    pub metadata_lost: u64,
+    /// A step adds a partition.
+    pub partition_added: u64,
     /// The worker's memory: this many counters.
     pub pending: usize,
     /// Signals are parked after this long.
@@ -62,6 +68,7 @@ impl Faults {
         } else {
             LogKind::Broker
         };
+        let broker = u64::from(log == LogKind::Broker);
         let mut rate = |usual: u64| match rng.below(4) {
             0 => 0,
             1 => usual * 4,
@@ -84,6 +91,9 @@ impl Faults {
             not_log_stamped: rate(200),
             skewed_client: rate(40),
             duplicate: rate(6),
+            transaction: broker * rate(12),
+            metadata_lost: broker * rate(3),
+            partition_added: rate(500),
             pending: if rng.chance(3) { 4 } else { 1_000 },
             park_after: Duration::from_millis(if rng.chance(2) { 1_000 } else { 30_000 }),
             step_micros: if log == LogKind::Embedded {
@@ -92,6 +102,48 @@ impl Faults {
                 400_000
             },
         }
+    }
+
+    /// The faults that a schedule can do without, by name, and their rates.
+    fn rates(&mut self) -> [(&'static str, &mut u64); 17] {
+        [
+            ("fail", &mut self.fail),
+            ("fail-applied", &mut self.fail_applied),
+            ("pause", &mut self.pause),
+            ("crash", &mut self.crash),
+            ("event-store-restart", &mut self.event_store_restart),
+            ("rollup-store-restart", &mut self.rollup_store_restart),
+            ("cache-loss", &mut self.cache_loss),
+            ("rebalance", &mut self.rebalance),
+            ("clock-step", &mut self.clock_step),
+            ("policy-change", &mut self.policy_change),
+            ("signal-lost", &mut self.signal_lost),
+            ("not-log-stamped", &mut self.not_log_stamped),
+            ("skewed-client", &mut self.skewed_client),
+            ("duplicate", &mut self.duplicate),
+            ("transaction", &mut self.transaction),
+            ("metadata-lost", &mut self.metadata_lost),
+            ("partition-added", &mut self.partition_added),
+        ]
+    }
+
+    /// The names of the faults that strike at all.
+    pub(super) fn names(mut self) -> Vec<&'static str> {
+        let rates = self.rates().into_iter();
+        rates
+            .filter(|(_, rate)| **rate > 0)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// The same without some faults.
+    pub(super) fn without(mut self, names: &[String]) -> Self {
+        for (name, rate) in self.rates() {
+            if names.iter().any(|it| it == name) {
+                *rate = 0;
+            }
+        }
+        self
     }
 
     /// No faults any more: what was broken heals.
@@ -110,6 +162,9 @@ impl Faults {
             not_log_stamped: 0,
             skewed_client: 0,
             duplicate: 0,
+            transaction: 0,
+            metadata_lost: 0,
+            partition_added: 0,
             ..self.clone()
         }
     }

@@ -286,7 +286,10 @@ impl Ingest {
         let frontiers: Vec<(u32, Committed)> = self.machine.finish(ranges).into_iter().collect();
         self.consumer.commit(&frontiers).await;
         for (partition, frontier) in frontiers {
-            self.sim.lock().check_frontier(partition, frontier);
+            let mut world = self.sim.lock();
+            world.check_frontier(partition, frontier);
+            world.events_topic.partition(partition).watermark = Some(frontier);
+            drop(world);
             self.sim.board.publish(partition, frontier);
         }
     }

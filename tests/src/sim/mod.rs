@@ -11,9 +11,12 @@ mod bug;
 mod client;
 mod consumer;
 mod faults;
+mod growth;
 mod ingest;
 mod oracle;
+mod plan;
 mod port;
+mod reads;
 mod rng;
 mod schedule;
 mod trace;
@@ -22,4 +25,5 @@ mod worker;
 mod world;
 
 pub use bug::Bug;
+pub use plan::Plan;
 pub use schedule::{Outcome, run};

@@ -21,7 +21,7 @@ use quipu_core::{
 use std::{
     ops::ControlFlow,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -31,6 +31,8 @@ use std::{
 pub(super) struct Port {
     /// The world.
     pub sim: Sim,
+    /// All events of the counter that was scanned last, as they were at that moment.
+    pub seen: Arc<Mutex<Vec<StoredEvent>>>,
     events_generation: Arc<AtomicU64>,
     rollups_generation: Arc<AtomicU64>,
 }
@@ -67,6 +69,7 @@ impl Port {
         drop(world);
         Self {
             sim: sim.clone(),
+            seen: Arc::default(),
             events_generation: Arc::new(events.into()),
             rollups_generation: Arc::new(rollups.into()),
         }
@@ -165,10 +168,16 @@ impl EventStore for Port {
                 }
                 let bug = world.bug;
                 let rows = world.events.rows.get(counter).into_iter().flatten();
-                let inside = rows.filter(|(key, _)| window.contains(key.event_time));
+                let winners =
+                    rows.filter_map(|(_, copies)| EventStoreState::winner(bug, copies).cloned());
+                let all: Vec<_> = winners.collect();
+                let mut inside = all.clone();
+                if bug == Some(Bug::NoDeduplication) {
+                    inside = world.events.copies(counter);
+                }
+                inside.retain(|event| window.contains(event.key.event_time));
+                *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = all;
                 inside
-                    .filter_map(|(_, copies)| EventStoreState::winner(bug, copies).cloned())
-                    .collect::<Vec<_>>()
             })
             .await?;
         // Whether it breaks is all the same: what was found is found.
@@ -177,7 +186,14 @@ impl EventStore for Port {
     }
 
     async fn extent(&self, window: Window) -> Result<Extent, StoreError> {
-        self.read(|world| world.events.extent(window)).await
+        self.read(|world| {
+            let found = world.events.extent(window);
+            Extent {
+                has_dropped: found.has_dropped && world.bug != Some(Bug::ReadOverlooksDrops),
+                ..found
+            }
+        })
+        .await
     }
 
     async fn lookup(&self, counter: &CounterKey, key: &EventKey) -> Result<Lookup, StoreError> {

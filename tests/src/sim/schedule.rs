@@ -1,11 +1,12 @@
 //! The one loop: picks who runs next, lets time pass, and strikes with faults.
 
 use super::{
-    bug::Bug,
     client,
     consumer::Group,
     faults::LogKind,
-    ingest, worker,
+    growth, ingest,
+    plan::Plan,
+    reads, worker,
     world::{MEMBERS, Sim, World, log::Notice},
 };
 use futures::{FutureExt, future::LocalBoxFuture, task::noop_waker_ref};
@@ -18,8 +19,6 @@ use std::{
 /// What a run showed.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The seed that replays it.
-    pub seed: u64,
     /// The first broken invariant, if any.
     pub violation: Option<String>,
     /// A hash of everything that happened.
@@ -30,8 +29,7 @@ pub struct Outcome {
     pub tail: Vec<String>,
 }
 
-const BUSY_STEPS: u64 = 2_000;
-const QUIET_STEPS: u64 = 6_000;
+const QUIET_STEPS: u64 = 15_000;
 const CALLS: usize = 6;
 
 type Process = LocalBoxFuture<'static, ()>;
@@ -43,15 +41,15 @@ struct Schedule {
     calls: Vec<Process>,
 }
 
-/// Runs the schedule of a seed, with a planted bug or none.
-pub fn run(seed: u64, bug: Option<Bug>) -> Outcome {
-    let sim = Sim::new(seed, bug);
+/// Runs a schedule.
+pub fn run(plan: &Plan) -> Outcome {
+    let sim = Sim::new(plan);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without IO");
-    let work = Schedule::new(sim.clone()).run();
+    let work = Schedule::new(sim.clone()).run(plan.busy_steps);
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
     let mut world = sim.lock();
     if let Err(panic) = ended {
@@ -60,7 +58,6 @@ pub fn run(seed: u64, bug: Option<Bug>) -> Outcome {
         world.violate(format!("a panic: {}", text.unwrap_or_default()));
     }
     Outcome {
-        seed,
         violation: world.oracle.violation.clone(),
         digest: world.trace.digest(),
         lines: world.trace.lines(),
@@ -101,8 +98,8 @@ impl Schedule {
         }
     }
 
-    async fn run(mut self) {
-        for _ in 0..BUSY_STEPS {
+    async fn run(mut self, busy_steps: u64) {
+        for _ in 0..busy_steps {
             if self.is_broken() {
                 return;
             }
@@ -120,15 +117,22 @@ impl Schedule {
 
     /// Goes on without faults until all is quiet, and checks that all is as it ought to be.
     async fn settle(&mut self) {
+        let mut is_read = false;
         for step in 0..QUIET_STEPS {
             if self.is_broken() {
                 return;
             }
             self.step().await;
-            if step % 50 == 0 && self.is_quiet() {
+            if step % 50 != 0 || !self.is_quiet() {
+                continue;
+            }
+            if is_read {
                 self.sim.lock().check_quiet();
                 return;
             }
+            is_read = true;
+            let reads = reads::read_all(&self.sim);
+            self.calls.extend(reads.map(FutureExt::boxed_local));
         }
         let mut world = self.sim.lock();
         let what = world
@@ -154,6 +158,9 @@ impl Schedule {
         for partition in &mut world.events_topic.partitions {
             partition.clock_skew = 0;
         }
+        for _ in 0..world.events_topic.partitions.len() {
+            world.end_a_transaction();
+        }
     }
 
     /// Both stores restart in the quiet, and then every counter is written once more.
@@ -162,7 +169,7 @@ impl Schedule {
         let world = &mut *guard;
         world.note("shake");
         world.events.restart(&mut world.rng);
-        world.rollups.restart(&mut world.rng);
+        world.rollups.restart(&mut world.rng, world.bug);
         client::write_every_counter(world);
     }
 
@@ -174,13 +181,20 @@ impl Schedule {
             }
             world.rng.chance(25)
         };
-        if call && self.calls.len() < CALLS {
-            self.calls
-                .push(client::call(self.sim.clone()).boxed_local());
+        if !call || self.calls.len() == CALLS {
+            return;
         }
+        let reads = self.sim.lock().rng.chance(4);
+        let call = if reads {
+            reads::read_any(self.sim.clone()).boxed_local()
+        } else {
+            client::call(self.sim.clone()).boxed_local()
+        };
+        self.calls.push(call);
     }
 
     async fn step(&mut self) {
+        growth::add_partitions(&self.sim);
         let mut passed = Duration::ZERO;
         let process = {
             let mut world = self.sim.lock();
@@ -217,7 +231,7 @@ impl Schedule {
             world.note(&format!("the event store restarts, {lost} rows are lost"));
         }
         if world.strikes(|faults| faults.rollup_store_restart) {
-            world.rollups.restart(&mut world.rng);
+            world.rollups.restart(&mut world.rng, world.bug);
             world.note("the rollup store restarts");
         }
         if world.strikes(|faults| faults.cache_loss) {
@@ -234,6 +248,9 @@ impl Schedule {
         }
         if world.strikes(|faults| faults.rebalance) {
             rebalance(world);
+        }
+        if world.rng.chance(20) {
+            world.end_a_transaction();
         }
     }
 

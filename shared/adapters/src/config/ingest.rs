@@ -43,9 +43,9 @@ impl Default for IngestSection {
         Self {
             http: "127.0.0.1:7072".to_owned(),
             group: "quipu-ingest".to_owned(),
-            batch_rows: 8_192,
+            batch_rows: 16_384,
             linger: Duration::from_millis(50),
-            in_flight: 32,
+            in_flight: 18,
             tick_active: Duration::from_millis(500),
             tick_idle: Duration::from_secs(1),
             idle_after: Duration::from_secs(30),

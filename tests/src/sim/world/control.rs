@@ -22,6 +22,8 @@ pub(crate) struct Control {
     histories: BTreeMap<Namespace, NamespaceHistory>,
     granted: Micros,
     truth: Arc<PolicyBook>,
+    /// From when on a partition is registered that is yet to be made.
+    pub coming: Option<Micros>,
 }
 
 const LEASE: Duration = Duration::from_secs(5);
@@ -49,6 +51,7 @@ impl Control {
             histories,
             granted: now,
             truth: Arc::default(),
+            coming: None,
         };
         control.truth = Arc::new(control.book(Micros::MAX));
         control
@@ -73,11 +76,16 @@ impl Control {
         Arc::new(self.book(self.granted))
     }
 
+    /// The first moment that nobody was granted yet.
+    pub(crate) fn next_change(&self) -> Micros {
+        self.granted.succ()
+    }
+
     /// Changes a namespace: its limits, or its end, or its next life. Returns what was done.
     pub(crate) fn change(&mut self, rng: &mut Rng, bug: Option<Bug>, now: Micros) -> String {
         let at = match bug {
             Some(Bug::PolicyChangeAtOnce) => now,
-            _ => self.granted.succ(),
+            _ => self.next_change(),
         };
         let next_id = self.truth.next_id();
         let index = rng.index(2);

@@ -134,6 +134,13 @@ impl EventStoreState {
         });
     }
 
+    /// Every copy of every event of a counter.
+    pub(crate) fn copies(&self, counter: &CounterKey) -> Vec<StoredEvent> {
+        let rows = self.rows.get(counter).into_iter().flatten();
+        rows.flat_map(|(_, copies)| copies.iter().map(|copy| copy.event.clone()))
+            .collect()
+    }
+
     /// The copy that is read.
     pub(crate) fn winner(bug: Option<Bug>, copies: &[Copy]) -> Option<&StoredEvent> {
         let winner = if bug == Some(Bug::LastCopyWins) {

@@ -3,11 +3,16 @@
 //! Fault model. Offsets rise with gaps. Each events partition has a clock of its own that steps
 //! back and forward; the raw clock is what the stamp shows. Some stamps are the producer's. An
 //! append may fail with or without effect, and a batch of appends may take effect in part. A
-//! commit is kept at once, whoever makes it: a zombie's commit may move a frontier back. Members
-//! of a group learn late that a partition was taken from them.
+//! commit is kept at once, whoever makes it: a zombie's commit may move a frontier back, and so may
+//! its watermark record. A commit's metadata may be lost. Members of a group learn late that a
+//! partition was taken from them. Nobody reads past an open transaction; one that is aborted leaves
+//! gaps. Partitions are added.
 
-use super::super::rng::Rng;
-use quipu_adapters::ports::{Body, Committed, Record, Stamp};
+use super::super::{bug::Bug, rng::Rng};
+use quipu_adapters::{
+    ports::{Body, Committed, Record, Stamp},
+    starts::{self, Known},
+};
 use quipu_core::time::Micros;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -29,6 +34,15 @@ pub(crate) enum Stamper {
     Producer,
 }
 
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionEnd {
+    /// Its records can be read.
+    Commit,
+    /// Nobody ever reads them.
+    Abort,
+}
+
 /// A partition of a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
@@ -40,6 +54,10 @@ pub(crate) struct Partition {
     pub clock_skew: i64,
     /// What was committed last.
     pub committed: Committed,
+    /// The newest watermark record, which need not be the furthest.
+    pub watermark: Option<Committed>,
+    /// The offsets of the open transaction's records.
+    pub transaction: Vec<u64>,
     end: u64,
 }
 
@@ -76,6 +94,8 @@ impl Partition {
             initial,
             clock_skew: 0,
             committed,
+            watermark: None,
+            transaction: Vec::new(),
             end: 0,
         }
     }
@@ -122,14 +142,59 @@ impl Partition {
             .partition_point(|entry| entry.record.offset < offset)
     }
 
-    /// Up to `limit` records from an offset on.
-    pub(crate) fn read(&self, offset: u64, limit: usize) -> Vec<Record> {
-        let from = self.index(offset);
-        self.entries[from..]
+    /// The records before the open transaction.
+    pub(crate) fn stable(&self) -> usize {
+        let first = self.transaction.first();
+        first.map_or(self.entries.len(), |first| self.index(*first))
+    }
+
+    /// Up to `limit` records from an offset on, of the first so many.
+    pub(crate) fn read(&self, offset: u64, limit: usize, through: usize) -> Vec<Record> {
+        let from = self.index(offset).min(through);
+        self.entries[from..through]
             .iter()
             .take(limit)
             .map(|entry| entry.record.clone())
             .collect()
+    }
+
+    /// Where to go on when the commit's metadata is lost.
+    pub(crate) fn start_without_metadata(&self, bug: Option<Bug>) -> Committed {
+        let next_offset = self.committed.next_offset;
+        if bug == Some(Bug::WithoutMetadataFromTheCommit) {
+            let effective_time = self.initial;
+            return Committed {
+                next_offset,
+                effective_time,
+            };
+        }
+        let known = Known {
+            committed: Some((next_offset, None)).filter(|(next, _)| *next > 0),
+            watermark: self.watermark,
+            beginning: 0,
+            end: self.end,
+            initial: self.initial,
+        };
+        // Without a watermark record an operator decides: who finds the true frontier.
+        starts::events(known).unwrap_or(self.committed)
+    }
+
+    /// Ends the open transaction. Returns the records that are gone.
+    pub(crate) fn end_transaction(&mut self, end: TransactionEnd) -> Vec<u64> {
+        let mut offsets = std::mem::take(&mut self.transaction);
+        if end == TransactionEnd::Commit {
+            offsets.clear();
+        }
+        self.entries
+            .retain(|entry| !offsets.contains(&entry.record.offset));
+        let mut effective = self.initial;
+        for entry in &mut self.entries {
+            if let Stamp::Log(stamp) = entry.record.stamp {
+                effective = effective.max(stamp);
+            }
+            entry.effective = effective;
+        }
+        offsets
     }
 
     /// The effective time of the frontier at an offset.
@@ -150,6 +215,14 @@ impl TopicState {
             moving: BTreeSet::new(),
             inbox: vec![VecDeque::new(); members],
         }
+    }
+
+    /// Adds a partition, which a member owns.
+    pub(crate) fn add(&mut self, initial: Micros, owner: usize) {
+        let id = u32::try_from(self.partitions.len()).expect("few partitions");
+        self.partitions.push(Partition::new(initial));
+        self.owners.push(None);
+        self.assign(id, owner);
     }
 
     /// A partition by its number.

@@ -5,7 +5,7 @@ pub(super) mod event_store;
 pub(super) mod log;
 pub(super) mod rollup_store;
 
-use super::{bug::Bug, faults::Faults, oracle::Oracle, rng::Rng, trace::Trace};
+use super::{bug::Bug, faults::Faults, oracle::Oracle, plan::Plan, rng::Rng, trace::Trace};
 use control::Control;
 use event_store::EventStoreState;
 use log::TopicState;
@@ -61,10 +61,10 @@ pub(super) struct Sim {
 }
 
 impl Sim {
-    /// The world of a seed.
-    pub(super) fn new(seed: u64, bug: Option<Bug>) -> Self {
-        let mut rng = Rng::new(seed);
-        let faults = Faults::draw(&mut rng);
+    /// The world of a schedule.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut rng = Rng::new(plan.seed);
+        let faults = plan.faults(&mut rng);
         let partitions = 1 + rng.index(3);
         let signal_partitions = 1 + rng.index(2);
         let control = Control::new(&mut rng, START);
@@ -75,7 +75,7 @@ impl Sim {
             now: START,
             step: 0,
             faults,
-            bug,
+            bug: plan.bug,
             events_topic: TopicState::new(partitions, MEMBERS, START),
             signals_topic: TopicState::new(signal_partitions, MEMBERS, Micros::MIN),
             events: EventStoreState::new(),

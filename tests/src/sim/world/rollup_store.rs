@@ -53,6 +53,13 @@ impl<T: Copy> Cell<T> {
     }
 }
 
+/// Keeps the newer count with the older time.
+fn tear(cell: &mut Cell<Checkpoint>) {
+    if let (Some(old), Some(new)) = (&mut cell.durable, cell.volatile) {
+        old.count = new.count;
+    }
+}
+
 impl RollupState {
     /// What is stored of a counter.
     pub(crate) fn row(&self, counter: &CounterKey) -> RollupRow {
@@ -178,9 +185,12 @@ impl RollupState {
     }
 
     /// Restarts, and loses any part of what was not durable.
-    pub(crate) fn restart(&mut self, rng: &mut Rng) {
+    pub(crate) fn restart(&mut self, rng: &mut Rng, bug: Option<Bug>) {
         self.generation += 1;
         let keep_one_in = rng.below(4);
+        if bug == Some(Bug::NonAtomicCheckpoint) {
+            self.checkpoints.values_mut().for_each(tear);
+        }
         self.checkpoints
             .values_mut()
             .for_each(|cell| cell.restart(rng.chance(keep_one_in)));

@@ -8,7 +8,10 @@ mod start;
 mod vigil;
 
 use super::{Registered, context::GroupContext, list, lost::Vigil, settings::KafkaSettings};
-use crate::ports::{Assignment, LogError, Polled, Topic};
+use crate::{
+    ports::{Assignment, LogError, Polled, Topic},
+    starts::Refused,
+};
 use bytes::BytesMut;
 pub(super) use commands::Command;
 use position::Position;
@@ -19,7 +22,7 @@ use rdkafka::{
     message::BorrowedMessage,
     types::RDKafkaErrorCode,
 };
-use start::{Refused, Source};
+use start::Source;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, mpsc::Receiver},
