@@ -46,6 +46,10 @@ struct Args {
     #[cfg(feature = "cluster")]
     #[arg(long)]
     stack: Option<PathBuf>,
+    /// What runs beside the gateway while calls of the API are measured
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_enum, default_value_t = cluster::Beside::Nothing)]
+    beside: cluster::Beside,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,6 +68,10 @@ enum Subject {
     /// columns of Cassandra beside it
     #[cfg(feature = "cluster")]
     Drain,
+    /// Calls of a gateway over gRPC: reads, single adds, batches, streams and best-effort adds, as
+    /// many as are answered and at a rate; Redis, Cassandra and Kafka beside it
+    #[cfg(feature = "cluster")]
+    Api,
     /// From an acknowledgement until the count is complete, in the distributed system
     #[cfg(feature = "cluster")]
     ClusterFreshness,
@@ -99,6 +107,8 @@ fn measure(args: &Args) -> Result<(), http::Failure> {
         &args.what[..]
     };
     let lasts = Duration::from_secs(args.seconds.unwrap_or(10));
+    #[cfg(feature = "cluster")]
+    let cluster = || cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk);
     for subject in subjects {
         let directory = tempfile::Builder::new()
             .prefix("bench-")
@@ -115,23 +125,18 @@ fn measure(args: &Args) -> Result<(), http::Failure> {
             Subject::Scale => restarts::measure(&place)?,
             #[cfg(feature = "cluster")]
             Subject::Drain => {
-                let cluster =
-                    cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
+                let cluster = cluster()?;
                 for shape in cluster::SHAPES {
                     cluster.drain(args.events, shape)?;
                 }
             }
             #[cfg(feature = "cluster")]
-            Subject::ClusterFreshness => {
-                let cluster =
-                    cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
-                cluster.freshness(lasts)?;
-            }
+            Subject::Api => cluster()?.api(lasts, args.beside)?,
+            #[cfg(feature = "cluster")]
+            Subject::ClusterFreshness => cluster()?.freshness(lasts)?,
             #[cfg(feature = "cluster")]
             Subject::Outage => {
-                let cluster =
-                    cluster::Cluster::new(args.quipu.clone(), args.stack.as_deref(), &args.disk)?;
-                cluster.outages(Duration::from_secs(args.seconds.unwrap_or(600)))?;
+                cluster()?.outages(Duration::from_secs(args.seconds.unwrap_or(600)))?;
             }
         }
     }

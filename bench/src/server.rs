@@ -21,6 +21,9 @@ pub(crate) struct Server {
     process: Child,
     /// `host:port` of the HTTP listener.
     pub(crate) http: String,
+    /// `host:port` of the gRPC listener; empty where there is none.
+    #[cfg(feature = "cluster")]
+    pub(crate) grpc: String,
     /// From its start until it said that it serves.
     pub(crate) started_in: Duration,
 }
@@ -70,17 +73,25 @@ impl Server {
         let mut server = Self {
             process,
             http: String::new(),
+            #[cfg(feature = "cluster")]
+            grpc: String::new(),
             started_in: Duration::ZERO,
         };
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         server.started_in = began.elapsed();
-        let address = line.split("http://").nth(1);
-        let Some(address) = address.and_then(|rest| rest.split_whitespace().next()) else {
+        let rests = line.split("http://").skip(1);
+        let mut addresses = rests.filter_map(|rest| rest.split_whitespace().next());
+        let Some(http) = addresses.next() else {
             let problem = format!("the server did not say where it serves: {line:?}");
             return Err(io::Error::other(problem));
         };
-        address.clone_into(&mut server.http);
+        http.clone_into(&mut server.http);
+        #[cfg(feature = "cluster")]
+        addresses
+            .next()
+            .unwrap_or_default()
+            .clone_into(&mut server.grpc);
         Ok(server)
     }
 

@@ -6,7 +6,7 @@ use crate::{
     process, report,
     server::Server,
 };
-use std::{pin::pin, time::Duration};
+use std::{fmt::Write, pin::pin, time::Duration};
 
 /// The processes whose CPU time is counted.
 pub(super) struct Processes(Vec<(&'static str, u32)>);
@@ -40,12 +40,38 @@ impl Processes {
         Ok(Moment(used))
     }
 
+    /// The same in one line, of those that used any.
+    pub(super) fn report_together(
+        &self,
+        what: &str,
+        (before, after): (&Moment, &Moment),
+        count: u64,
+    ) {
+        let mut all = String::new();
+        for (name, used) in self.used(before, after) {
+            let hundredths = used.as_nanos() / 10 / u128::from(count.max(1));
+            if hundredths > 0 {
+                let (whole, part) = (hundredths / 100, hundredths % 100);
+                write!(all, " | {name} {whole}.{part:02}").expect("text can be written");
+            }
+        }
+        report::figure(what, all.trim_start_matches(" | "), "");
+    }
+
+    /// What all used together between two moments.
+    pub(super) fn used_by_all(&self, before: &Moment, after: &Moment) -> Duration {
+        self.used(before, after).map(|(_, used)| used).sum()
+    }
+
+    fn used(&self, before: &Moment, after: &Moment) -> impl Iterator<Item = (&str, Duration)> {
+        let names = self.0.iter().map(|(name, _)| *name).chain(["this bench"]);
+        let used = before.0.iter().zip(&after.0);
+        names.zip(used.map(|(before, after)| after.saturating_sub(*before)))
+    }
+
     /// Prints what each used between two moments for each of `count` things.
     pub(super) fn report(&self, what: &str, moments: (&Moment, &Moment), count: u64) {
-        let (before, after) = moments;
-        let names = self.0.iter().map(|(name, _)| *name).chain(["this bench"]);
-        for ((name, before), after) in names.zip(&before.0).zip(&after.0) {
-            let used = after.saturating_sub(*before);
+        for (name, used) in self.used(moments.0, moments.1) {
             report::cpu(&format!("CPU, {what}, {name}"), used, count);
         }
     }

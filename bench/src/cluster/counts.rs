@@ -3,12 +3,12 @@
 use super::{
     events::counter,
     installation::{Installation, NAMESPACE},
+    redis,
 };
 use crate::http::Failure;
 use fred::{
     clients::Client,
     interfaces::{ClientLike, KeysInterface},
-    types::config::{Config, Server, ServerConfig},
 };
 use scylla::client::session::Session;
 use std::time::{Duration, Instant};
@@ -30,16 +30,7 @@ impl Counts {
         installation: &Installation<'_>,
         cassandra: &Session,
     ) -> Result<Self, Failure> {
-        let address = &installation.stack.redis;
-        let (host, port) = address
-            .rsplit_once(':')
-            .ok_or("Redis' address has no port")?;
-        let config = Config {
-            server: ServerConfig::Centralized {
-                server: Server::new(host, port.parse()?),
-            },
-            ..Config::default()
-        };
+        let config = redis::config(&installation.stack.redis)?;
         let redis = Client::new(config, None, None, None);
         redis.init().await?;
         let namespace = namespace_id(installation, cassandra).await?;

@@ -24,16 +24,8 @@ pub(super) async fn measure(
     report::subject(
         "Freshness of the distributed system: 10,000 active counters, 5,000 adds a second",
     );
-    installation.set_up()?;
-    let gateway = installation.start("gateway")?;
-    let ingest = installation.start("ingest")?;
-    let worker = installation.start("rollup-worker")?;
-    installation.make_namespace(&gateway, "LOW").await?;
-    let roles = [
-        ("gateway", &gateway),
-        ("ingest", &ingest),
-        ("rollup-worker", &worker),
-    ];
+    let started = installation.start_roles("LOW").await?;
+    let (gateway, roles) = (&started.gateway, started.all());
     let processes = Processes::of(installation, &roles)?;
     let before = processes.now()?;
     let lasts = lasts.max(Duration::from_mins(1));

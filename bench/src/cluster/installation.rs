@@ -14,6 +14,24 @@ use std::{
 /// The namespace that everything is counted in.
 pub(super) const NAMESPACE: &str = "default";
 
+/// One of each role.
+pub(super) struct Roles {
+    pub(super) gateway: Server,
+    pub(super) ingest: Server,
+    pub(super) worker: Server,
+}
+
+impl Roles {
+    /// All, with their names.
+    pub(super) fn all(&self) -> [(&'static str, &Server); 3] {
+        [
+            ("gateway", &self.gateway),
+            ("ingest", &self.ingest),
+            ("rollup-worker", &self.worker),
+        ]
+    }
+}
+
 /// Names that nobody else has, and the addresses of the servers.
 pub(super) struct Installation<'a> {
     pub(super) stack: &'a Stack,
@@ -76,6 +94,19 @@ impl<'a> Installation<'a> {
             command.args(["--grpc", "127.0.0.1:0"]);
         }
         Server::start(&mut command).map_err(|error| format!("quipu {role}: {error}").into())
+    }
+
+    /// Makes the topics, the tables and the namespace, starts one of each role, and waits until an
+    /// add is accepted.
+    pub(super) async fn start_roles(&self, cardinality: &str) -> Result<Roles, Failure> {
+        self.set_up()?;
+        let roles = Roles {
+            gateway: self.start("gateway")?,
+            ingest: self.start("ingest")?,
+            worker: self.start("rollup-worker")?,
+        };
+        self.make_namespace(&roles.gateway, cardinality).await?;
+        Ok(roles)
     }
 
     /// Makes the namespace, and waits until an add is accepted, to a counter of its own.

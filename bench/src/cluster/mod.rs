@@ -1,5 +1,6 @@
 //! The distributed system: its roles as processes on real Kafka, Cassandra and Redis.
 
+mod api;
 mod batch;
 mod costs;
 mod counts;
@@ -9,10 +10,12 @@ mod freshness;
 mod installation;
 mod outage;
 mod publish;
+mod redis;
 mod stack;
 mod watermarks;
 
 use crate::http::Failure;
+pub(crate) use api::Beside;
 use events::Shape;
 use installation::Installation;
 use stack::Stack;
@@ -49,6 +52,13 @@ impl Cluster {
     pub(crate) fn drain(&self, events: u64, shape: Shape) -> Result<(), Failure> {
         let installation = Installation::new(&self.stack, &self.quipu, shape.name());
         runtime()?.block_on(drain::measure(&installation, events, shape))
+    }
+
+    /// What calls of a gateway over gRPC cost, beside what a user would call instead.
+    pub(crate) fn api(&self, lasts: Duration, beside: Beside) -> Result<(), Failure> {
+        let [api, unread] =
+            ["api", "unread"].map(|subject| Installation::new(&self.stack, &self.quipu, subject));
+        runtime()?.block_on(api::measure([&api, &unread], lasts, beside))
     }
 
     /// How soon after its acknowledgement an add is counted.

@@ -58,16 +58,8 @@ pub(super) async fn measure(
     report::subject(&format!(
         "Outage: {server} hangs for {seconds} s under 5,000 adds a second to 10,000 counters"
     ));
-    installation.set_up()?;
-    let gateway = installation.start("gateway")?;
-    let ingest = installation.start("ingest")?;
-    let worker = installation.start("rollup-worker")?;
-    installation.make_namespace(&gateway, "LOW").await?;
-    let roles = [
-        ("gateway", &gateway),
-        ("ingest", &ingest),
-        ("rollup-worker", &worker),
-    ];
+    let started = installation.start_roles("LOW").await?;
+    let (gateway, roles) = (&started.gateway, started.all());
     let load = Arc::new(Load::new(&gateway.http));
     let until = Instant::now() + WARM + lasts + AFTER;
     let running = tokio::spawn(Arc::clone(&load).run(until));

@@ -29,7 +29,7 @@ use std::{
 };
 
 /// Partitions of the events topic, as setup makes it.
-const PARTITIONS: u32 = 4;
+pub(super) const PARTITIONS: u32 = 4;
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What was published.
@@ -103,7 +103,8 @@ pub(super) fn publish(
     Ok(Published { counts, ends, took })
 }
 
-fn event(number: u64, drawn: u32, delta: i64) -> Result<CheckedEvent, Failure> {
+/// An add that is made now.
+pub(super) fn event(number: u64, drawn: u32, delta: i64) -> Result<CheckedEvent, Failure> {
     // As long as tokens of 64 random bits, and as scattered.
     let token = format!("{:016x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     Ok(CheckedEvent {

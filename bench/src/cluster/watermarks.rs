@@ -1,6 +1,6 @@
 //! How far the events topic is decided and durable, as the watermarks topic tells.
 
-use super::installation::Installation;
+use super::{installation::Installation, publish::PARTITIONS};
 use crate::http::Failure;
 use quipu_schemas::watermark;
 use rdkafka::{
@@ -35,6 +35,19 @@ impl Watermarks {
         }
         consumer.assign(&list)?;
         Ok(Self(consumer))
+    }
+
+    /// Returns once all events that the log has now are decided.
+    pub(super) fn wait_for_all(&self, installation: &Installation<'_>) -> Result<(), Failure> {
+        let topic = installation.topic("events");
+        let mut ends = BTreeMap::new();
+        for id in 0..PARTITIONS {
+            let (_, end) = self
+                .0
+                .fetch_watermarks(&topic, i32::try_from(id)?, PATIENCE)?;
+            ends.insert(id, u64::try_from(end)?);
+        }
+        self.wait_until(&ends)
     }
 
     /// Returns once every partition is decided up to its end.
