@@ -1,6 +1,7 @@
 //! Which schedule is run, and how one that breaks an invariant is made smaller.
 
 use super::{bug::Bug, faults::Faults, rng::Rng, schedule::run};
+use std::iter;
 
 /// A schedule: what decides everything that happens in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,21 +39,21 @@ impl Plan {
 
     /// The command that runs it again.
     pub fn replay(&self) -> String {
-        let mut command = format!("quipu-sim --first-seed {} --seeds 1 --tail 400", self.seed);
-        if self.busy_steps != Self::new(self.seed, self.bug).busy_steps {
-            command += &format!(" --busy-steps {}", self.busy_steps);
-        }
-        for fault in &self.without {
-            command += &format!(" --without {fault}");
-        }
-        if let Some(bug) = self.bug {
+        let seed = format!("quipu-sim --first-seed {} --seeds 1 --tail 400", self.seed);
+        let is_shorter = self.busy_steps != Self::new(self.seed, self.bug).busy_steps;
+        let steps = is_shorter.then(|| format!("--busy-steps {}", self.busy_steps));
+        let without = self.without.iter();
+        let without = without.map(|fault| format!("--without {fault}"));
+        let bug = self.bug.map(|bug| {
             let name = clap::ValueEnum::to_possible_value(&bug).expect("every bug has a name");
-            command += &format!(" --plant {}", name.get_name());
-        }
-        command
+            format!("--plant {}", name.get_name())
+        });
+        let parts = iter::once(seed).chain(steps).chain(without).chain(bug);
+        parts.collect::<Vec<_>>().join(" ")
     }
 
     /// A schedule that still breaks an invariant, with fewer faults and fewer steps.
+    #[must_use]
     pub fn shrink(&self) -> Self {
         let mut smallest = self.clone();
         let breaks = |plan: &Self| run(plan).violation.is_some();

@@ -54,10 +54,8 @@ pub(super) async fn read_any(sim: Sim) {
 
 /// Reads every counter.
 pub(super) fn read_all(sim: &Sim) -> impl Iterator<Item = impl Future<Output = ()> + use<>> {
-    let all = NAMESPACES.iter().flat_map(|namespace| {
-        let of_it = COUNTERS.iter().map(|counter| (*namespace, *counter));
-        of_it
-    });
+    let of = |namespace| COUNTERS.iter().map(move |counter| (namespace, *counter));
+    let all = NAMESPACES.into_iter().flat_map(of);
     let sim = sim.clone();
     all.map(move |(namespace, counter)| read(sim.clone(), namespace, counter))
 }
@@ -105,14 +103,14 @@ async fn read(sim: Sim, namespace: &'static str, name: &'static str) {
             events: u64::MAX,
         },
     };
-    let Ok(live) = live(&port, &port, read).await else {
+    let Ok(found) = live(&port, &port, read).await else {
         return;
     };
     let seen = port.seen.lock().unwrap_or_else(PoisonError::into_inner);
     let answer = Answer {
-        count: live.count.get(),
-        based_on: live.based_on,
-        complete_through: closed.max(live.based_on),
+        count: found.count.get(),
+        based_on: found.based_on,
+        complete_through: closed.max(found.based_on),
         seen: seen.clone(),
         newest,
         counter,

@@ -52,7 +52,10 @@ async fn a_declaration_is_kept_and_changed_for_its_version_and_others_must_not_s
         .await
         .expect("declared");
     assert_eq!((made.version, made.author.as_str()), (1, "ana"));
-    assert_eq!(there.list().await.expect("told"), [made.clone()]);
+    assert_eq!(
+        there.list().await.expect("told"),
+        std::slice::from_ref(&made)
+    );
     let again = there.declare(billing.clone(), at(0)).await;
     assert_eq!(again.expect("it is in force already"), made);
 
