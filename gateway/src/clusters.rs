@@ -62,11 +62,13 @@ impl Failure {
 
 impl From<ClusterError> for Failure {
     fn from(error: ClusterError) -> Self {
-        let precondition = |reason, message| Self::new(Code::FailedPrecondition, reason, message);
         match error {
-            ClusterError::Refused(why) => precondition(reason::CLUSTER_REFUSED, why),
+            ClusterError::Refused(why) => {
+                Self::new(Code::FailedPrecondition, reason::CLUSTER_REFUSED, why)
+            }
             ClusterError::VersionMoved { .. } => {
-                precondition(reason::VERSION_MOVED, error.to_string())
+                let message = error.to_string();
+                Self::new(Code::FailedPrecondition, reason::VERSION_MOVED, message)
             }
             ClusterError::Store(error) => StoreError::into(error),
         }

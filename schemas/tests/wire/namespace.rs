@@ -231,7 +231,7 @@ fn what_is_no_document_is_refused() {
     for (json, problem) in [
         ("", "EOF"),
         ("{", "EOF"),
-        ("null", "expected struct"),
+        ("null", "expected an object"),
         ("{}", "missing field `namespace`"),
         (r#"{"namespace": "a"} more"#, "trailing characters"),
         (
